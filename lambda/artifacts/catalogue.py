@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from protocol.catalogue import Change, Entry, Version
+from protocol.catalogue import REPAIR, Change, Entry, Version
 from protocol.documents import DocumentError, OtherVersionError
 from protocol.layout import catalogue_key
 
@@ -164,10 +164,8 @@ def _read(multi_model: str, platform: str, ensemble: str, storage: Storage) -> t
         return Entry(multi_model, ensemble), None
     where = f"s3://{storage.bucket}/{key}"
     try:
-        return Entry.parse(found[0]), found[1]
+        return Entry.of(found[0], multi_model, ensemble), found[1]
     except OtherVersionError as error:
         raise of_other_version(where, error, "publisher", "delete the object, and publish the ensemble") from error
     except DocumentError as error:
-        raise ArtifactError(
-            f"{where} is not an entry of cdk-triton's catalogue ({error}); restore an earlier version of the object"
-        ) from error
+        raise ArtifactError(f"the entry {where} of the catalogue cannot be read, because {error}; {REPAIR}") from error

@@ -22,7 +22,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
-from protocol.layout import catalogue_prefix
+from protocol.layout import catalogue_prefix, parse_catalogue_object
 
 from .catalogue import read_entry
 from .ensure import read_plan
@@ -107,7 +107,7 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
     while part := list(islice(keys, BATCH)):
         if invocation.turn.is_over():
             return found
-        ensembles = [key.removeprefix(prefix).removesuffix(".json") for key in part]
+        ensembles = [place.ensemble for key in part if (place := parse_catalogue_object(key))]
         answers = zip(ensembles, invocation.each(is_missing, ensembles), strict=True)
         missing = [ensemble for ensemble, is_one in answers if is_one]
         found = Compared(part[-1], found.missing + len(missing), (*found.names, *missing)[:SHOWN])

@@ -234,7 +234,10 @@ class Publisher:
 
     def _missing(self, item: Item, there: set[str]) -> str | None:
         """Why an ensemble without a recorded failure is not in the requested state; None if it is."""
-        entry = catalogue.read_entry(self.place.multi_model, self.place.platform, item.ensemble, self.storage)
+        try:
+            entry = catalogue.read_entry(self.place.multi_model, self.place.platform, item.ensemble, self.storage)
+        except ArtifactError as error:
+            return error.full
         wanted = {"publish": item.target_model, "roll_back": item.to, "unpublish": None, "forget": None}[item.action]
         is_as_requested = entry.current == wanted and (item.action, item.to) != ("roll_back", None)
         is_as_requested &= item.action != "forget" or not entry.versions

@@ -18,6 +18,7 @@ from cdk_triton import ModelRepository
 from cdk_triton.artifacts import artifact_key
 from cdk_triton.artifacts.prepare import prepared_document
 from cdk_triton.cli.fleet import place, publishing, verdicts
+from cdk_triton.cli.fleet.catalogue import Catalogue
 from cdk_triton.cli.fleet.execution import follow
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.cli.progress import Progress
@@ -109,9 +110,9 @@ def test_documents_that_a_publication_wrote_are_not_read_again(
 def test_a_publication_that_succeeded_is_reported_without_the_new_documents(
     account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers: list[dict[str, Any]] = [{}]
+    answers = [Catalogue({})]
 
-    def read_once(_: place.Fleet) -> dict[str, Any]:
+    def read_once(_: place.Fleet) -> Catalogue:
         if answers:
             return answers.pop()
         raise EndpointConnectionError(endpoint_url="somewhere")
@@ -119,6 +120,26 @@ def test_a_publication_that_succeeded_is_reported_without_the_new_documents(
     monkeypatch.setattr(publishing, "read_catalogue", read_once)
     found = run("fleet", "publish", account.manifest("tenant-13"), *FLEET)
     assert (found.status, found.out.splitlines()[-1]) == (0, "1 published")
+
+
+def test_an_entry_that_cannot_be_read_stops_no_other_ensemble(account: Account, run: Run) -> None:
+    assert run("fleet", "publish", account.manifest("tenant-21", "tenant-22"), *FLEET).status == 0
+    key = layout.catalogue_key(account.fleet.name_in_store, PLATFORM.label, "tenant-21")
+    account.s3.put_object(Bucket=account.bucket, Key=key, Body=b'{"schema": 1}')
+
+    listed = run("fleet", "list", *FLEET)
+    other = run("fleet", "publish", account.manifest("tenant-23"), *FLEET)
+    own = run("fleet", "publish", account.manifest("tenant-21", "tenant-24"), *FLEET)
+
+    assert (listed.status, "tenant-22" in listed.out, "tenant-21" in listed.out) == (0, True, False)
+    assert f"warning: the entry s3://{account.bucket}/{key} " in listed.err
+    assert (other.status, other.out.splitlines()[-1]) == (0, "1 published")
+    assert f"warning: the entry s3://{account.bucket}/{key} " in other.err
+    assert (own.status, own.out.splitlines()[-1]) == (1, "1 published, 1 failed")
+    assert f"failed tenant-21: the entry s3://{account.bucket}/{key} " in own.out
+
+    account.s3.delete_object(Bucket=account.bucket, Key=key)  # as the message says
+    assert run("fleet", "publish", account.manifest("tenant-21"), *FLEET).status == 0
 
 
 def test_what_was_published_for_the_old_platform_during_its_change_is_named(account: Account, run: Run) -> None:

@@ -206,8 +206,20 @@ def test_what_is_live_already_is_not_written_again() -> None:
         b'{"schema": 2}',
         b'{"schema": 0}',
         b'{"schema": 1, "versions": [{}], "unpublished": null}',
+        Entry(FLEET, "image", (version(1, 1),)).text(),
+        Entry(FLEET, "text").text(),
+        Entry(FLEET, "text", (version(1, 1),)).text().replace(b"+00:00", b""),
     ],
-    ids=["another value", "not JSON", "a newer schema", "an older schema", "a version without its fields"],
+    ids=[
+        "another value",
+        "not JSON",
+        "a newer schema",
+        "an older schema",
+        "a version without its fields",
+        "another ensemble",
+        "no change",
+        "a time without an offset",
+    ],
 )
 def test_a_document_of_somebody_else_is_neither_read_nor_replaced(messages: Messages, document: bytes) -> None:
     s3 = S3(Clock())

@@ -125,6 +125,25 @@ def test_one_that_is_missing_is_named(messages: Messages) -> None:
         world.run(world.event())
 
 
+def test_an_object_that_is_not_an_entry_is_not_compared() -> None:
+    world = World({"one": 1}, {"one": 1})
+    prefix = layout.catalogue_prefix(FLEET, OLD)
+    entry = world.s3.get(STORE, layout.catalogue_key(FLEET, OLD, "one"))
+    assert entry is not None
+    for name in ("copies/one.json", "README"):
+        world.s3.put(STORE, prefix + name, entry)
+    world.run(world.event())
+    assert world.has_changed
+
+
+def test_an_entry_that_cannot_be_read_fails_the_deployment_first(messages: Messages) -> None:
+    world = World({"one": 1}, {"one": 1})
+    world.s3.put(STORE, layout.catalogue_key(FLEET, OLD, "one"), b"{")
+    with messages.raises(ArtifactError):
+        world.run(world.event())
+    assert not world.has_changed
+
+
 def test_long_names_do_not_cut_the_command() -> None:
     world = World({f"{number}{'n' * 199}": 1 for number in range(9)}, {})
     with pytest.raises(ArtifactError) as rejected:

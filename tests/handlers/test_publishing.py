@@ -217,6 +217,25 @@ def asked(machine: Machine, publication: str, what: dict[str, Any]) -> None:
         machine.upload(publication, [{"ensemble": "one", "action": what["action"], **to}])
 
 
+def test_an_entry_that_cannot_be_read_fails_its_ensemble_alone() -> None:
+    machine = Machine()
+    machine.s3.put(STORE, layout.catalogue_key(FLEET, PLATFORM, "two"), b"{")
+    machine.publish("first", one=VERSIONS[0], two=VERSIONS[0])
+    reason = machine.run("first")
+    assert reason is not None
+    assert "two.json" in reason
+    assert machine.live("one") == VERSIONS[0]
+
+
+def test_an_entry_that_is_damaged_before_the_count_fails_its_ensemble_alone() -> None:
+    machine, place = Machine(), Place(FLEET, PLATFORM, f"{EXECUTION}first")
+    machine.publish("first", one=VERSIONS[0], two=VERSIONS[0])
+    assert machine.run("first") is None
+    machine.s3.put(STORE, layout.catalogue_key(FLEET, PLATFORM, "two"), b"{")
+    with pytest.raises(ArtifactError, match="1 of 2"):
+        machine.attempt(place, lambda publisher: publisher.count())
+
+
 @pytest.mark.parametrize("what", AS_BEFORE, ids=str)
 def test_an_ensemble_that_was_not_reached_is_not_counted_as_changed(messages: Messages, what: dict[str, Any]) -> None:
     """The catalogue lists the version that the request asks for, and another one is live."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from datetime import UTC
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cdk_triton.protocol.catalogue import Change, Entry, Version, current_of
 from cdk_triton.protocol.documents import Document, DocumentError, OtherVersionError
@@ -92,6 +96,55 @@ def test_anything_else_is_not_a_document(parse: Parse, text: bytes) -> None:
 def test_a_value_of_another_type_is_not_read(parse: Parse, document: Document, changed: dict[str, object]) -> None:
     with pytest.raises(DocumentError):
         parse(json.dumps({**json.loads(document.text()), **changed}).encode())
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def _paths(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The path to every value of a document."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(each for name, within in inner for each in _paths(within, (*path, name)))]
+
+
+@st.composite
+def damaged_entries(draw: st.DrawFn) -> bytes:
+    """An entry in which a value is another one or is missing, or bytes are others or are missing."""
+    document = json.loads(ENTRY.text())
+    path = draw(st.sampled_from(_paths(document)))
+    if path:
+        within = document
+        for name in path[:-1]:
+            within = within[name]
+        if draw(st.booleans()):
+            del within[path[-1]]
+        else:
+            within[path[-1]] = draw(
+                VALUES | st.sampled_from(["2026-11-25", "2026-11-25T13:00", "0001-01-01T00:00+14:00"])
+            )
+    else:
+        document = draw(VALUES)
+    text = json.dumps(document).encode()
+    first, last = sorted(draw(st.tuples(*2 * [st.integers(0, len(text))])))
+    return draw(st.sampled_from([text, text[:first] + draw(st.binary(max_size=3)) + text[last:]]))
+
+
+@given(damaged_entries() | st.binary(), st.sampled_from(["text", "image"]))
+def test_an_entry_of_the_catalogue_is_read_as_a_whole_or_not_at_all(text: bytes, ensemble: str) -> None:
+    entry, fault = None, ""
+    try:
+        entry = Entry.of(text, "fleet", ensemble)
+    except DocumentError as error:
+        fault = str(error)
+    assert re.search("Error|Exception|NoneType|subscript", fault) is None, "these are words of Python"
+    if entry is not None:
+        assert (entry.fleet, entry.ensemble, entry.was_published) == ("fleet", ensemble, True)
+        assert {each.live.time.tzinfo for each in entry.versions} | {entry.changed.time.tzinfo} == {UTC}
+        assert current_of(entry.text()) == entry.current
 
 
 @pytest.mark.parametrize("parse", [StackPlan.parse, current_of])

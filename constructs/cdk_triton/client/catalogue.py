@@ -10,7 +10,7 @@ from typing import Any
 from cdk_triton.client.objects import Location, location
 from cdk_triton.client.runtime import default_client, foreign_errors_translated
 from cdk_triton.errors import CdkTritonError, ConfigurationError, InvocationError
-from cdk_triton.protocol.catalogue import current_of
+from cdk_triton.protocol.catalogue import REPAIR, current_of
 from cdk_triton.protocol.documents import DocumentError
 
 __all__ = ["PublishedNames"]
@@ -173,6 +173,5 @@ class PublishedNames:
             return current_of(body)
         except DocumentError as error:
             raise InvocationError(
-                f"the entry s3://{bucket}/{key} of the catalogue is not a JSON object with 'current': publish the "
-                "ensemble again"
+                f"the entry s3://{bucket}/{key} of the catalogue cannot be read, because {error}; {REPAIR}"
             ) from error

@@ -7,12 +7,15 @@ in which they went live, the newest first.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final, Self
 
-from .documents import Document, faults_translated, parse_json
+from .documents import Document, DocumentError, parse_object
 
-__all__ = ["Change", "Entry", "Version", "current_of"]
+__all__ = ["REPAIR", "Change", "Entry", "Version", "current_of"]
+
+REPAIR: Final = "restore an earlier version of the object, or delete the object and publish the ensemble again"
+"""What a person does about an entry that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,18 @@ class Change:
     execution: str
 
     def __post_init__(self) -> None:
-        datetime.fromisoformat(self.at)
+        try:
+            is_known = self.time.tzinfo is UTC
+        except (ValueError, OverflowError):
+            is_known = False
+        if not is_known:
+            raise ValueError(f"{self.at!r:.100} is not a time with its offset from UTC")
 
     @property
     def time(self) -> datetime:
-        """The time."""
-        return datetime.fromisoformat(self.at)
+        """The time, in UTC."""
+        found = datetime.fromisoformat(self.at)
+        return found if found.tzinfo is None else found.astimezone(UTC)
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,21 @@ class Entry(Document):
     unpublished: Change | None = None
     executions: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, text: bytes | str, fleet: str, ensemble: str) -> Self:
+        """Read the entry of an ensemble.
+
+        Raises:
+            OtherVersionError: another version of the library wrote it.
+            DocumentError: the text is not an entry of this ensemble.
+        """
+        entry = cls.parse(text)
+        if (entry.fleet, entry.ensemble) != (fleet, ensemble):
+            raise DocumentError(f"it is the entry of {entry.ensemble!r:.100} of {entry.fleet!r:.100}")
+        if not entry.was_published:
+            raise DocumentError("it lists neither a version nor the end of the publication")
+        return entry
+
     @property
     def was_published(self) -> bool:
         """Whether the ensemble was live at any time."""
@@ -108,8 +132,8 @@ def current_of(text: bytes) -> str | None:
     Raises:
         DocumentError: the text is not an entry.
     """
-    with faults_translated():
-        current: object = parse_json(text)["current"]
-        if current is None or isinstance(current, str):
-            return current
-        raise TypeError(f"current is {current!r:.100}")
+    document = parse_object(text)
+    current = document.get("current")
+    if "current" in document and (current is None or isinstance(current, str)):
+        return current
+    raise DocumentError("it has no target model as its field 'current'")

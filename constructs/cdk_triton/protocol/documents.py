@@ -12,12 +12,31 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Final, Self, get_args, get_origin, get_type_hints
 
-__all__ = ["Document", "DocumentError", "OtherVersionError", "faults_translated", "parse_json", "require_schema"]
+__all__ = [
+    "Document",
+    "DocumentError",
+    "OtherVersionError",
+    "faults_translated",
+    "parse_json",
+    "parse_object",
+    "require_schema",
+]
 
 MAX_DEPTH = 50
 """The deepest nesting of values. `json` fails at 1,000 levels when it reads, and sooner when it writes."""
+
+_KINDS: Final[Mapping[type, str]] = {
+    dict: "a JSON object",
+    list: "a list",
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    bool: "true or false",
+    type(None): "null",
+}
+"""The words of messages for the types of JSON values."""
 
 
 class DocumentError(Exception):
@@ -59,27 +78,49 @@ class Document:
             OtherVersionError: another version of the library wrote the document.
             DocumentError: the text is not such a document.
         """
-        with faults_translated():
-            document = parse_json(text)
-            require_schema(document, cls.SCHEMA)
-            found: Self = _read(cls, document)
-            return found
+        document = parse_object(text)
+        _require_kind(int, _member(document, "schema", "schema"), "schema")
+        require_schema(document, cls.SCHEMA)
+        found: Self = _read(cls, document, "")
+        return found
 
 
-def _read(kind: Any, value: Any) -> Any:
-    """A value of a type from its JSON."""
+def _read(kind: Any, value: Any, field: str) -> Any:
+    """A value of a type from its JSON; `field` is the path to it, such as `versions[0].live`."""
     if isinstance(kind, type) and is_dataclass(kind):
-        types = _types(kind)
-        return kind(**{each.name: _read(types[each.name], value[each.name]) for each in fields(kind)})
+        return _read_object(kind, value, field)
     container, of = get_origin(kind), get_args(kind)
     if container is UnionType:  # with None, which comes last
-        return None if value is None else _read(of[0], value)
-    plain = list if container is tuple else dict if container is Mapping else kind
-    if plain is not Any and not isinstance(value, plain):
-        raise TypeError(f"{value!r:.100} is not {plain.__name__}")
+        return None if value is None else _read(of[0], value, field)
+    _require_kind(list if container is tuple else dict if container is Mapping else kind, value, field)
     if container is tuple:
-        return tuple(_read(of[0], each) for each in value)
-    return {name: _read(of[1], each) for name, each in value.items()} if container is Mapping else value
+        return tuple(_read(of[0], each, f"{field}[{number}]") for number, each in enumerate(value))
+    if container is Mapping:
+        return {name: _read(of[1], each, f"{field}.{name:.100}") for name, each in value.items()}
+    return value
+
+
+def _read_object(kind: type, value: Any, field: str) -> Any:
+    _require_kind(dict, value, field)
+    types, values = _types(kind), dict[str, Any]()
+    for each in fields(kind):  # type: ignore[arg-type]  # a dataclass
+        name = f"{field}.{each.name}" if field else each.name
+        values[each.name] = _read(types[each.name], _member(value, each.name, name), name)
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise DocumentError(f"in the field {field!r}, {error}" if field else str(error)) from error
+
+
+def _member(document: Mapping[str, Any], name: str, field: str) -> Any:
+    if name not in document:
+        raise DocumentError(f"the field {field!r} is missing")
+    return document[name]
+
+
+def _require_kind(plain: Any, value: Any, field: str) -> None:
+    if plain is not Any and (not isinstance(value, plain) or (plain is int and isinstance(value, bool))):
+        raise DocumentError(f"the field {field!r} is {_KINDS[type(value)]}, not {_KINDS[plain]}")
 
 
 @cache
@@ -106,8 +147,29 @@ def faults_translated() -> Iterator[None]:
     """Translate Python's exceptions for a malformed document into a DocumentError."""
     try:
         yield
+    except KeyError as error:
+        raise DocumentError(f"the field {error.args[0]!r} is missing") from error
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise DocumentError(repr(error)) from error
+        raise DocumentError(str(error)) from error
+
+
+def parse_object(text: bytes | str) -> dict[str, Any]:
+    """Parse a JSON object that may have another author.
+
+    Raises:
+        DocumentError: the text is not a JSON object.
+    """
+    try:
+        document = parse_json(text)
+    except json.JSONDecodeError as error:
+        raise DocumentError(f"line {error.lineno}, column {error.colno} is not JSON") from error
+    except UnicodeDecodeError as error:
+        raise DocumentError("it is not text") from error
+    except ValueError as error:
+        raise DocumentError(str(error)) from error
+    if not isinstance(document, dict):
+        raise DocumentError(f"it is {_KINDS[type(document)]}, not {_KINDS[dict]}")
+    return document
 
 
 def parse_json(text: bytes | str) -> Any:

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from . import layout
-from .documents import DocumentError, faults_translated, parse_json, require_schema
+from .documents import DocumentError, faults_translated, parse_json, parse_object, require_schema
 
 __all__ = ["MAX_ENTRIES", "MAX_ITEMS", "MAX_REQUEST_BYTES", "Item", "UploadedBuild", "parse_request", "request_text"]
 
@@ -174,7 +174,7 @@ class UploadedBuild:
             DocumentError: the text is not a build, or that of another archive.
         """
         with faults_translated():
-            document = parse_json(text)
+            document = parse_object(text)
             recipes, ensemble = document["recipes"], document["ensemble"]
             if not isinstance(recipes, list) or not all(type(number) is int for number in recipes):
                 raise TypeError(f"the field 'recipes' is {recipes!r}")

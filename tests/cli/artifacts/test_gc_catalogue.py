@@ -57,21 +57,32 @@ def test_an_unpublished_ensemble_keeps_its_versions_until_they_are_forgotten(run
 
 
 @pytest.mark.parametrize(
-    "document",
-    [{"schema": 2}, {"schema": 1, "current": None, "versions": [{}], "unpublished": None}],
-    ids=["a newer schema", "a version without its fields"],
+    "entry",
+    [b'{"schema": 2}', b'{"schema": 1, "current": null, "versions": [{}], "unpublished": null}', b""],
+    ids=["a newer schema", "a version without its fields", "nothing"],
 )
-def test_an_entry_that_cannot_be_read_stops_it(
-    messages: Messages, run: Any, world: World, document: dict[str, Any]
+def test_an_entry_that_cannot_be_read_stops_a_deletion_but_no_listing(
+    messages: Messages, run: Any, world: World, entry: bytes
 ) -> None:
-    world.commit("text", "1")
-    world.put("catalogue/fleet/25.09-a10g/tenant.json", json.dumps(document).encode())
+    world.published("fleet", "other", "other-2.tar.gz")
+    copies = [world.serve("fleet", name, world.commit("text", name)) for name in ("tenant-1.tar.gz", "other-2.tar.gz")]
+    free = world.serve("fleet", "other-1.tar.gz", world.commit("text", "free"))
+    world.put("catalogue/fleet/25.09-a10g/tenant.json", entry)
+    before = world.stored()
 
-    outcome = run("artifacts", "gc", "--store", world.stack, "--yes")
+    deletion = run("artifacts", "gc", "--store", world.stack, "--yes")
+    listed = json.loads(run("artifacts", "list", "--store", world.stack, "--format", "json").out)
+    seen = json.loads(run("artifacts", "gc", "--store", world.stack, "--format", "json").out)
 
-    assert (outcome.status, outcome.out) == (1, "")
-    messages.record("cdk-triton artifacts", outcome.said.replace(world.bucket, "BUCKET"))
-    assert len(world.stored()) == 3
+    assert (deletion.status, deletion.out) == (1, "")
+    assert world.stored() == before
+    messages.record("cdk-triton artifacts", deletion.said.replace(world.bucket, "BUCKET"))
+    states = {each["target_model"]: each["state"] for each in listed["target_models"]}
+    assert states == {"tenant-1.tar.gz": "unknown", "other-2.tar.gz": "current", "other-1.tar.gz": "dropped"}
+    assert [reason for reason in listed["unknown"] if "tenant.json" in reason] == seen["obstacles"]
+    garbage = {object_key for each in seen["garbage"] for object_key in each["objects"]}
+    assert free in garbage
+    assert not garbage & set(copies)
 
 
 def test_an_index_of_an_unknown_schema_stops_it(messages: Messages, run: Any, world: World) -> None:

@@ -14,7 +14,6 @@ from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.fleet.catalogue import read_catalogue
 from cdk_triton.cli.fleet.elsewhere import Elsewhere, changed_elsewhere, warnings
 from cdk_triton.cli.fleet.place import Fleet
-from cdk_triton.errors import StoreError
 from cdk_triton.protocol import layout
 from cdk_triton.protocol.catalogue import Change, Entry, Version
 from cdk_triton.triton import ContainerEnvironment
@@ -107,10 +106,21 @@ def test_a_document_that_cannot_be_read_is_named_and_the_others_are_compared(
     messages.record("cdk-triton fleet list", damaged)
 
 
-def test_a_document_of_the_platform_that_serves_has_to_be_readable(store: Store) -> None:
+def test_a_document_of_the_platform_that_serves_is_not_compared_if_it_cannot_be_read(store: Store) -> None:
+    store.published(BEFORE, "same", 2, 4)
     store.damage(HERE, "same", b"{")
-    with pytest.raises(StoreError, match=r"same\.json"):
-        store.compared()
+    assert store.found() == {}
+
+
+@pytest.mark.parametrize("name", ["a b", "ü", "a[b]*", "a\nb", "%41", "a+b", "a.json"])
+@pytest.mark.parametrize("body", [b"", b"{", b"[]"], ids=["empty", "cut off", "of another kind"])
+def test_an_entry_that_cannot_be_read_leaves_the_others_readable(store: Store, name: str, body: bytes) -> None:
+    store.damage(HERE, name, body)
+    for _ in range(2):  # the second time from the cache
+        found = read_catalogue(store.fleet)
+        assert list(found.entries) == ["same"]
+        assert list(found.faults) == [name]
+        assert "\n" not in str(found.faults[name])
 
 
 def test_what_was_unpublished_later_for_a_platform_in_between_is_not_missed(store: Store) -> None:

@@ -15,9 +15,10 @@ from cdk_triton.cli.artifacts.aws import code_of, in_parallel
 from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.errors import StoreError
 from cdk_triton.protocol import layout
-from cdk_triton.protocol.catalogue import Entry
+from cdk_triton.protocol.catalogue import REPAIR, Entry
 from cdk_triton.protocol.documents import DocumentError, OtherVersionError
 from cdk_triton.protocol.index import Index
+from cdk_triton.triton.findings import printable
 
 __all__ = [
     "Contents",
@@ -26,6 +27,7 @@ __all__ = [
     "StoredArtifact",
     "StoredFile",
     "StoredLock",
+    "Unreadable",
     "find",
     "parse_entry",
     "read_artifacts",
@@ -104,6 +106,27 @@ class PublishedEnsemble:
 
 
 @dataclass(frozen=True)
+class Unreadable:
+    """An entry of the catalogue that cannot be read, so the versions that it lists are not known.
+
+    Attributes:
+        directory: the prefix from which its archives are served.
+        fleet: the name of the `TritonMultiModel` in the store.
+        ensemble: its name.
+        fault: why it cannot be read, and the repair.
+    """
+
+    directory: str
+    fleet: str
+    ensemble: str
+    fault: str
+
+    def may_list(self, copy: MultiModelArchive) -> bool:
+        """Whether the archive is a version of the ensemble."""
+        return (copy.directory, copy.target_model.rpartition("-")[0]) == (self.directory, self.ensemble)
+
+
+@dataclass(frozen=True)
 class StoredLock:
     """The lock of an artifact key; it outlives its build, and expires after 7 days.
 
@@ -138,10 +161,15 @@ class Contents:
     indexes: Mapping[str, Index]
     locks: tuple[StoredLock, ...]
     catalogue: tuple[PublishedEnsemble, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
 
     def state_of(self, copy: MultiModelArchive) -> str:
-        """`current` or `previous` of the index or the catalogue; `dropped` if neither lists the archive."""
-        return self._states.get((copy.directory, copy.target_model), "dropped")
+        """`current` or `previous` of the index or the catalogue; `dropped` if neither lists the archive.
+
+        `unknown` if the entry of its ensemble cannot be read.
+        """
+        is_unknown = any(each.may_list(copy) for each in self.unreadable)
+        return self._states.get((copy.directory, copy.target_model), "unknown" if is_unknown else "dropped")
 
     @functools.cached_property
     def _states(self) -> Mapping[tuple[str, str], str]:
@@ -174,6 +202,7 @@ def read_contents(store: Store) -> Contents:
     fleets = [(file, found) for file in files if (found := layout.parse_fleet_object(file.key))]
     copies = [(file, found) for file, found in fleets if found.file != layout.INDEX]
     keys = in_parallel(lambda each: _artifact_key(store, each[0]), copies)
+    catalogue = list(_catalogue(store))
     return Contents(
         artifacts=read_artifacts(store),
         copies=tuple(
@@ -186,7 +215,8 @@ def read_contents(store: Store) -> Contents:
             if found.file == layout.INDEX
         },
         locks=read_locks(store),
-        catalogue=tuple(_catalogue(store)),
+        catalogue=tuple(each for each in catalogue if isinstance(each, PublishedEnsemble)),
+        unreadable=tuple(each for each in catalogue if isinstance(each, Unreadable)),
     )
 
 
@@ -268,32 +298,40 @@ def _index(store: Store, file: StoredFile) -> Index:
         ) from error
 
 
-def _catalogue(store: Store) -> Iterator[PublishedEnsemble]:
+def _catalogue(store: Store) -> Iterator[PublishedEnsemble | Unreadable]:
     """The published ensembles of every `TritonMultiModel`."""
     files = [file for file in _files(store, layout.CATALOGUE_PREFIX) if layout.parse_catalogue_object(file.key)]
     for file, text in zip(files, in_parallel(lambda file: _text(store, file.key), files), strict=True):
         found = layout.parse_catalogue_object(file.key)
         if found is not None and text is not None:  # else gone meanwhile
-            entry = parse_entry(text, f"s3://{store.bucket}/{file.key}")
-            yield PublishedEnsemble(layout.fleet_prefix(found.fleet, found.platform), entry)
+            directory = layout.fleet_prefix(found.fleet, found.platform)
+            try:
+                yield PublishedEnsemble(directory, parse_entry(text, store.bucket, file.key))
+            except StoreError as error:
+                yield Unreadable(directory, found.fleet, found.ensemble, str(error))
 
 
-def parse_entry(text: bytes | str, where: str) -> Entry:
+def parse_entry(text: bytes | str, bucket: str, key: str) -> Entry:
     """An entry of the catalogue.
 
     Args:
         text: the document.
-        where: the object's URI, for the message.
+        bucket: the store's bucket.
+        key: the object's key, which names the ensemble.
 
     Raises:
-        StoreError: the document is not an entry of the catalogue, or has another schema.
+        StoreError: the document is not the entry of the ensemble, or has another schema.
     """
+    place = layout.parse_catalogue_object(key)
+    assert place is not None  # as its reader has found it
     try:
-        return Entry.parse(text)
+        return Entry.of(text, place.fleet, place.ensemble)
     except DocumentError as error:
+        is_newer = isinstance(error, OtherVersionError) and error.is_newer
+        reason = f"it has {error}" if isinstance(error, OtherVersionError) else error
         raise StoreError(
-            f"{where} is not a catalogue entry of this version of cdk-triton ({error}), so the target models "
-            "that the entry keeps are not known; update cdk-triton, or restore an earlier version of the object"
+            f"the entry {printable(f's3://{bucket}/{key}')} of the catalogue cannot be read, because {reason}; "
+            f"{'update cdk-triton' if is_newer else REPAIR}"
         ) from error
 
 

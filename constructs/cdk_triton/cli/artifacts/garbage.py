@@ -105,6 +105,7 @@ def uses(contents: Contents, references: tuple[ModelReference, ...], bucket: str
             served = [part for part, names in parts if copy.target_model in names.values()]
             users += [f"multi-model {index.fleet} ({part})" for part in served]
         users += published.get(copy.file.key, [])
+        users += [f"published {e.ensemble} of {e.fleet} (unknown)" for e in contents.unreadable if e.may_list(copy)]
         found[copy.file.key] = users
     sources = _sources(contents.copies, found)
     locked = {lock.artifact_key for lock in contents.locks if lock.is_live}

@@ -40,7 +40,7 @@ class TargetModel:
         name: the target model.
         directory: the prefix of the multi-model endpoint, as in `fleets/<name>/<platform>/`.
         state: `current` or `previous` according to the index or the catalogue; `dropped` if neither lists it, although
-            callers can still send it.
+            callers can still send it; `unknown` if the catalogue's entry cannot be read.
         artifact_key: the artifact that it is a copy of; None if the object does not contain it.
         since: when it was stored.
         endpoints: the endpoints whose callers can send it.
@@ -62,7 +62,7 @@ class Listing:
         bucket: the store's bucket.
         rows: each committed artifact with its manifest and its users.
         locks: the locks of builds that have not ended.
-        unknown: sentences about users whose archives cannot be found.
+        unknown: sentences about users whose archives cannot be found, and about unreadable entries of the catalogue.
         target_models: the target models that callers of multi-model endpoints can send.
     """
 
@@ -100,7 +100,8 @@ def read(store: Store) -> Listing:
         for artifact, manifest in zip(committed, manifests, strict=True)
     ]
     live = tuple(lock for lock in contents.locks if lock.is_live)
-    return Listing(store.bucket, tuple(rows), live, users.unknown, tuple(_target_models(contents, users, store.bucket)))
+    unknown = (*users.unknown, *(each.fault for each in contents.unreadable))
+    return Listing(store.bucket, tuple(rows), live, unknown, tuple(_target_models(contents, users, store.bucket)))
 
 
 def _target_models(contents: Contents, users: Users, bucket: str) -> Iterator[TargetModel]:

@@ -127,7 +127,8 @@ def survey(
     used = uses(_with(contents, going), users.references, store.bucket)
     obstacles += [f"{_named(used[f.key][0])} uses {each.name}" for each in going for f in each.files if f.key in used]
     free = candidates(contents, used, now=now, grace=grace, keep_last=keep_last)
-    return Survey(contents, used, free, (*obstacles, *users.unknown))
+    unreadable = [each.fault for each in contents.unreadable]
+    return Survey(contents, used, free, (*obstacles, *users.unknown, *unreadable))
 
 
 def _named(user: str) -> str:

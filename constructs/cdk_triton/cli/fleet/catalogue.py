@@ -6,6 +6,8 @@ cache, so a catalogue of thousands of ensembles that has hardly changed takes se
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from botocore.exceptions import ClientError
@@ -18,7 +20,7 @@ from cdk_triton.errors import StoreError
 from cdk_triton.protocol import layout
 from cdk_triton.protocol.catalogue import Entry
 
-__all__ = ["names", "platforms", "read_catalogue", "read_entry", "read_readable"]
+__all__ = ["Catalogue", "names", "platforms", "read_catalogue", "read_entry"]
 
 _KIND: Final = "catalogue"
 
@@ -36,26 +38,27 @@ def platforms(fleet: Fleet) -> list[str]:
     return [each["Prefix"].removeprefix(prefix).rstrip("/") for each in found]
 
 
-def read_catalogue(fleet: Fleet) -> dict[str, Entry]:
-    """Every published ensemble by its name.
+@dataclass(frozen=True)
+class Catalogue:
+    """The published ensembles of a platform.
+
+    Attributes:
+        entries: every published ensemble by its name.
+        faults: by ensemble, why its entry cannot be read, and the repair.
+    """
+
+    entries: Mapping[str, Entry]
+    faults: Mapping[str, StoreError] = field(default_factory=dict)
+
+
+def read_catalogue(fleet: Fleet, platform: str | None = None) -> Catalogue:
+    """The published ensembles of a platform, by default the publisher's.
 
     Raises:
-        StoreError: a document is not of this version's schema.
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    found, faults = read_readable(fleet, fleet.description.platform.label)
-    if faults:
-        raise faults[0]
-    return found
-
-
-def read_readable(fleet: Fleet, platform: str) -> tuple[dict[str, Entry], list[StoreError]]:
-    """The published ensembles of a platform by name, and the faults of documents of another schema.
-
-    Raises:
-        ClientError, BotoCoreError: AWS rejected a call.
-    """
-    prefix = layout.catalogue_prefix(fleet.description.fleet, platform)
+    label = fleet.description.platform.label if platform is None else platform
+    prefix = layout.catalogue_prefix(fleet.description.fleet, label)
     pages = fleet.aws.pages("s3", "list_objects_v2", "Contents", Bucket=fleet.bucket, Prefix=prefix)
     etags = {each["Key"]: str(each["ETag"]) for each in pages if layout.parse_catalogue_object(each["Key"])}
     with FileCache() as file_cache:
@@ -66,17 +69,16 @@ def read_readable(fleet: Fleet, platform: str) -> tuple[dict[str, Entry], list[S
         for key, found in read.items():
             if found is not None:
                 file_cache.keep(_KIND, _name(fleet, key), *found)
-    texts = {key: text or (found[1] if (found := read.get(key)) else None) for key, text in known.items()}
-    entries, faults = dict[str, Entry](), list[StoreError]()
+    texts = known | {key: None if found is None else found[1] for key, found in read.items()}
+    entries, faults = dict[str, Entry](), dict[str, StoreError]()
     for key, text in texts.items():
-        if text is not None:
+        if text is not None:  # else gone meanwhile
+            ensemble = key.removeprefix(prefix).removesuffix(".json")
             try:
-                entry = parse_entry(text, f"s3://{fleet.bucket}/{key}")
+                entries[ensemble] = parse_entry(text, fleet.bucket, key)
             except StoreError as fault:
-                faults.append(fault)
-            else:
-                entries[entry.ensemble] = entry
-    return entries, faults
+                faults[ensemble] = fault
+    return Catalogue(entries, faults)
 
 
 def names(fleet: Fleet) -> list[str]:
@@ -92,12 +94,12 @@ def read_entry(fleet: Fleet, ensemble: str) -> Entry | None:
     """A published ensemble; None if it was never published.
 
     Raises:
-        StoreError: the document is not of this version's schema.
+        StoreError: the entry cannot be read.
         ClientError, BotoCoreError: AWS rejected a call.
     """
     key = f"{fleet.catalogue}{ensemble}.json"
     found = _read(fleet, key)
-    return None if found is None else parse_entry(found[1], f"s3://{fleet.bucket}/{key}")
+    return None if found is None else parse_entry(found[1], fleet.bucket, key)
 
 
 def _name(fleet: Fleet, key: str) -> bytes:

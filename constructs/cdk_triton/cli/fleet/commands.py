@@ -131,7 +131,9 @@ def list_(
 
         if ensemble is None:
             here = read_catalogue(found)
-            _print(text.overview(here.values()))
+            _print(text.overview(here.entries.values()))
+            for fault in here.faults.values():
+                _say(f"warning: {fault}")
             if not found.description.is_next:
                 for line in warnings(found, changed_elsewhere(found, here)):
                     _say(line)

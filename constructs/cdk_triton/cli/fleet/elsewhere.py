@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cdk_triton._wording import listed
-from cdk_triton.cli.fleet.catalogue import platforms, read_readable
+from cdk_triton.cli.fleet.catalogue import Catalogue, platforms, read_catalogue
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.errors import StoreError
 from cdk_triton.protocol import layout
@@ -34,7 +34,7 @@ class Elsewhere:
     faults: tuple[StoreError, ...] = ()
 
 
-def changed_elsewhere(fleet: Fleet, here: Mapping[str, Entry]) -> Elsewhere:
+def changed_elsewhere(fleet: Fleet, here: Catalogue) -> Elsewhere:
     """Compare the catalogue with those of other platforms.
 
     A platform for which the stack has a publisher is skipped, because the endpoint will be changed to that platform
@@ -49,17 +49,23 @@ def changed_elsewhere(fleet: Fleet, here: Mapping[str, Entry]) -> Elsewhere:
     """
     last, faults = dict[str, tuple[str, Entry]](), list[StoreError]()
     for platform in sorted(set(platforms(fleet)) - fleet.platforms):
-        entries, unreadable = read_readable(fleet, platform)
-        faults += unreadable
-        for name, entry in entries.items():
+        there = read_catalogue(fleet, platform)
+        faults += there.faults.values()
+        for name, entry in there.entries.items():
             if name not in last or last[name][1].changed.time < entry.changed.time:
                 last[name] = platform, entry
-    older = {name: platform for name, (platform, entry) in sorted(last.items()) if _is_older(here.get(name), entry)}
-    if all(name in here for name in older):
+    older = {
+        name: platform
+        for name, (platform, entry) in sorted(last.items())
+        if name not in here.faults and _is_older(here.entries.get(name), entry)
+    }
+    if all(name in here.entries for name in older):
         return Elsewhere(older, tuple(faults))
     archives = [key.removeprefix(fleet.served) for key in fleet.keys(fleet.served)]
     of_stack = {
-        name for name in older if name not in here and fnmatch.filter(archives, layout.target_model_pattern(name))
+        name
+        for name in older
+        if name not in here.entries and fnmatch.filter(archives, layout.target_model_pattern(name))
     }
     changed = {name: platform for name, platform in older.items() if name not in of_stack}
     return Elsewhere(changed, tuple(faults))

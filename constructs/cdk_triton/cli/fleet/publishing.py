@@ -10,7 +10,7 @@ from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cdk_triton.cli.fleet.catalogue import read_catalogue
+from cdk_triton.cli.fleet.catalogue import Catalogue, read_catalogue
 from cdk_triton.cli.fleet.execution import Outcome, follow, start
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.cli.fleet.place import Fleet
@@ -81,26 +81,28 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
 
     Raises:
         ConfigurationError: more ensembles would change than one execution changes.
-        StoreError: an upload failed, or a document of the catalogue cannot be read.
+        StoreError: an upload failed.
         ClientError, BotoCoreError: AWS rejected a call.
         SystemExit: the process got SIGTERM during the uploads.
     """
     with _explained(_NOT_STARTED, say, KeyboardInterrupt, SystemExit):
         verdicts = _judged(fleet, ensembles, recheck=recheck)
-        sound = [each for each in verdicts if not each.errors]
         rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
         warnings = {each.listed.ensemble: each.warnings for each in verdicts if each.warnings}
         catalogue = _catalogue(fleet)
+        unreadable = _unreadable(catalogue, {each.listed.ensemble for each in verdicts} - rejected.keys(), say)
+        sound = [each for each in verdicts if not each.errors and each.listed.ensemble not in unreadable]
         served = set(fleet.keys(fleet.served))
         kept = {
             each.listed.ensemble
             for each in sound
-            if is_live(each, catalogue.get(each.listed.ensemble)) and _is_served(each, fleet, served)
+            if is_live(each, catalogue.entries.get(each.listed.ensemble)) and _is_served(each, fleet, served)
         }
         new = [each for each in sound if each.listed.ensemble not in kept]
         unchanged = [each.listed.ensemble for each in sound if each.listed.ensemble in kept]
         if not new:
-            return Report([], [], [], unchanged, rejected, {}, warnings=warnings, first_code=_first_code(verdicts))
+            code = _first_code(verdicts)
+            return Report([], [], [], unchanged, rejected, unreadable, warnings=warnings, first_code=code)
         uploaded, failed = _upload(fleet, _publication(fleet, new), new, served, again=recheck)
         going = [each for each in new if each.listed.ensemble not in failed]
         publication = _publication(fleet, going)
@@ -119,7 +121,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
         kinds["reused"],
         unchanged,
         rejected,
-        failed,
+        unreadable | failed,
         warnings=warnings,
         first_code=_first_code(verdicts),
         uploaded=kinds["uploaded"],
@@ -138,19 +140,22 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
 
     Raises:
         ConfigurationError: more ensembles would change than one execution changes.
-        StoreError: a document of a catalogue cannot be read.
         ClientError, BotoCoreError: AWS rejected a call.
     """
     with _explained(_NOT_STARTED, say, KeyboardInterrupt):
-        here, following_catalogue = _catalogue(present), _catalogue(following)
+        catalogues = [_catalogue(present), _catalogue(following)]
+        unreadable = {name: str(fault) for each in catalogues for name, fault in each.faults.items()}
+        here, following_entries = (
+            {name: entry for name, entry in each.entries.items() if name not in unreadable} for each in catalogues
+        )
         live = {name: entry for name, entry in here.items() if entry.current is not None}
         served = set(following.keys(following.served))
         there = {
             name: entry.current
-            for name, entry in following_catalogue.items()
+            for name, entry in following_entries.items()
             if f"{following.served}{entry.current}" in served
         }
-        surplus = {name: entry for name, entry in here.items() if _is_surplus(entry, following_catalogue.get(name))}
+        surplus = {name: entry for name, entry in here.items() if _is_surplus(entry, following_entries.get(name))}
         versions = {name: entry.versions[0] for name, entry in live.items() if there.get(name) != entry.current}
         unchanged = [name for name in live if name not in versions]
         with working(f"checking {len(versions):,} ensembles") as shown:
@@ -160,6 +165,7 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
                 versions,
                 progress=Countdown(shown, "checked {} ensembles", len(versions)),
             )
+        failed |= unreadable
         sound = [each for each in verdicts if not each.errors]
         rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
         warnings = {each.listed.ensemble: each.warnings for each in verdicts if each.warnings}
@@ -223,9 +229,17 @@ def _judged(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool) -> list
         )
 
 
-def _catalogue(fleet: Fleet) -> dict[str, Entry]:
+def _catalogue(fleet: Fleet) -> Catalogue:
     with working("reading the catalogue"):
         return read_catalogue(fleet)
+
+
+def _unreadable(catalogue: Catalogue, changing: Set[str], say: Say) -> dict[str, str]:
+    """Why some ensembles of a publication cannot change; the faults of other ensembles are only warnings."""
+    for ensemble, fault in catalogue.faults.items():
+        if ensemble not in changing:
+            say(f"warning: {fault}")
+    return {ensemble: str(fault) for ensemble, fault in catalogue.faults.items() if ensemble in changing}
 
 
 def _publication(fleet: Fleet, verdicts: Iterable[Verdict]) -> Publication:
@@ -323,7 +337,7 @@ def _failures(
         with suppress(StoreError, ClientError, BotoCoreError):  # what is live is live, whether or not this succeeds
             _catalogue(fleet)  # so that the next run finds the new documents in the cache
         return {}
-    catalogue, served = _catalogue(fleet), set(fleet.keys(fleet.served))
+    catalogue, served = _catalogue(fleet).entries, set(fleet.keys(fleet.served))
     reasons = {name: outcome.reason(name) for name, entry in surplus.items() if _is_surplus(entry, catalogue.get(name))}
     for each in new:
         name = each.listed.ensemble
