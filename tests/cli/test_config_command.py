@@ -147,6 +147,15 @@ def test_several_models_become_an_ensemble_without_findings(run: Any, tmp_path: 
     assert kept.config_text == CONFIG
 
 
+@pytest.mark.slow
+def test_a_single_model_gets_an_ensemble_if_one_is_named(run: Any, tmp_path: Path) -> None:
+    file = network(tmp_path / "net.onnx")
+    assert run("config", file, "--into", tmp_path / "models", "--ensemble", "all").status == 0
+    repository = ModelRepository.from_directory(tmp_path / "models")
+    assert [each.name for each in repository.models] == ["all", "net"]
+    assert repository.check("multi") == ()
+
+
 def test_a_tensor_without_a_type_gets_that_of_the_tensor_that_it_is_connected_to(run: Any, tmp_path: Path) -> None:
     models = [python(tmp_path / "first.py", "AMOUNT", "FEATURES"), network(tmp_path / "net.onnx")]
 
@@ -286,7 +295,6 @@ def test_nothing_is_overwritten_and_what_is_in_the_way_is_named(
         "unconnected",
         "a class too few",
         "twice",
-        "no ensemble",
     ],
 )
 def test_what_cannot_be_used_is_a_sentence_and_2(
@@ -312,8 +320,6 @@ def test_what_cannot_be_used_is_a_sentence_and_2(
         arguments = [tmp_path / "net.py"]
     elif case == "twice":
         arguments = [network(tmp_path / "net.onnx"), network(tmp_path / "net" / "1" / "model.onnx")]
-    elif case == "no ensemble":
-        arguments = [network(tmp_path / "net.onnx"), "--ensemble", "search"]
 
     outcome = run("config", *arguments)
 
@@ -350,3 +356,21 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(
 
     assert (outcome.status, outcome.out) == (1, "")
     assert not (tmp_path / "models").exists()
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2)])
+def test_models_in_another_order_than_a_request_passes_them_are_connected_if_their_tensors_show_it(
+    run: Any, tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    models = [
+        python(tmp_path / "pre.py", "TEXT", "FEATURES"),
+        network(tmp_path / "net.onnx"),
+        python(tmp_path / "post.py", "SCORES", "LABEL"),
+    ]
+
+    outcome = run("config", *(models[each] for each in order), "--format", "json")
+
+    files = {each["path"]: parse_model_config(each["content"]) for each in json.loads(outcome.out)["files"]}
+    ensemble = files["ensemble/config.pbtxt"]
+    assert [each.name for each in ensemble.input] == ["TEXT"]
+    assert [each.name for each in ensemble.output] == ["LABEL"]

@@ -13,8 +13,8 @@ from cdk_triton._wording import listed
 
 __all__ = ["Content", "require_free", "write_new", "write_over"]
 
-Content = str | Path
-"""The text of a new file, or the file that it is a copy of."""
+Content = str | bytes | Path
+"""The text or the bytes of a new file, or the file that it is a copy of."""
 
 
 def require_free(directory: Path, names: Mapping[str, Content], hint: str) -> None:
@@ -60,8 +60,8 @@ def write_new(directory: Path, files: Mapping[str, Content]) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as file:
                 made.append(target)
-                if isinstance(content, str):
-                    file.write(content.encode())
+                if isinstance(content, str | bytes):
+                    file.write(content.encode() if isinstance(content, str) else content)
                 else:
                     with content.open("rb") as source:
                         shutil.copyfileobj(source, file)

@@ -14,7 +14,7 @@ from cdk_triton.cli.bench import bench
 from cdk_triton.cli.config import config
 from cdk_triton.cli.estimate import estimate
 from cdk_triton.cli.graph import graph
-from cdk_triton.cli.init import init
+from cdk_triton.cli.init import InitCommand, init
 from cdk_triton.cli.invoke import invoke
 from cdk_triton.errors import CdkTritonError, RepositoryError, RuleError
 
@@ -36,7 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-app.command("init")(init)
+app.command("init", cls=InitCommand)(init)
 app.command("validate", epilog="Example: cdk-triton validate models --platform 26.05/ml.g5.xlarge")(validate.validate)
 app.command("config")(config)
 app.command("graph")(graph)

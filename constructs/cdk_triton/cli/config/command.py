@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -12,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdk_triton._wording import listed
-from cdk_triton.cli.given import require_unused
-from cdk_triton.cli.new_files import Content, require_free, write_new, write_over
+from cdk_triton.cli.new_files import require_free, write_new, write_over
 from cdk_triton.cli.terminal import fold, width
 
 if TYPE_CHECKING:
@@ -46,43 +44,44 @@ Into = Annotated[
         "command wrote and nobody changed is replaced.",
     ),
 ]
-Ensemble = Annotated[str, typer.Option(metavar="NAME", help="The name of the ensemble of several models.")]
+Ensemble = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The name of the ensemble; several models have one, by default `ensemble`.",
+        show_default=False,
+    ),
+]
 FormatOption = Annotated[ConfigFormat, typer.Option("--format", help="How to print the configurations.")]
 
 
 def config(
-    context: typer.Context,
     models: Models,
     into: Into = None,
-    ensemble: Ensemble = "ensemble",
+    ensemble: Ensemble = None,
     output: FormatOption = ConfigFormat.TEXT,
 ) -> None:
     """Write a first config.pbtxt of a network, and the ensemble that connects several models.
 
     Comments mark what no file contains. Example: cdk-triton config tokenizer.py bert.onnx --into models
     """
-    if len(models) == 1:
-        require_unused(context, "the configuration of a single model", "ensemble")
     from cdk_triton.cli.config.drafting import draft
 
-    drafted = draft(models, ensemble if len(models) > 1 else None)
+    drafted = draft(models, "ensemble" if ensemble is None and len(models) > 1 else ensemble)
     if into is not None:
         _write(into, drafted)
     if output is ConfigFormat.JSON:
         typer.echo(_as_json(drafted.written))
     elif into is not None:
         report(into, drafted)
+        typer.echo(f"Check it: cdk-triton validate {into}")
     else:
         _print(drafted.written)
 
 
 def _write(into: Path, drafted: Draft) -> None:
     """The models' files are copied, unless they are there already."""
-    files: dict[str, Content] = {name: each.text for name, each in drafted.written.items()}
-    for name, source in drafted.model_files.items():
-        if not ((into / name).exists() and (into / name).samefile(source)):
-            files[name] = source
-    files |= {name: text for name, text in drafted.placeholder.items() if not (into / name).exists()}
+    files = drafted.new_files(into)
     again = {name: files.pop(name) for name in list(files) if _may_be_replaced(into, name, drafted)}
     require_free(into, files, "--into")
     write_new(into, files)
@@ -106,7 +105,7 @@ def _may_be_replaced(into: Path, name: str, drafted: Draft) -> bool:
 
 
 def report(into: Path, drafted: Draft) -> None:
-    """Print what was written below a directory, and what the user has to compare with the models."""
+    """Print the configurations below a directory, and what the user has to compare with the models."""
     for name, each in drafted.written.items():
         typer.echo(str(into / name))
         for guess in each.guesses:
@@ -119,14 +118,7 @@ def report(into: Path, drafted: Draft) -> None:
     if drafted.repeated:
         files = listed([str(into / name / "config.pbtxt") for name in drafted.repeated])
         typer.echo(fold(f"After a change of {files}, write the ensemble again:", width()))
-        typer.echo(f"cdk-triton config {_arguments(into, drafted)}")
-    typer.echo(f"Check it: cdk-triton validate {into}")
-
-
-def _arguments(into: Path, drafted: Draft) -> str:
-    """Those that write the ensemble again, from the models in the repository."""
-    models = [str(into / face.name) for face in drafted.faces]
-    return shlex.join([*models, "--into", str(into), "--ensemble", str(drafted.ensemble)])
+        typer.echo(drafted.again(into))
 
 
 def _print(written: Mapping[str, Written]) -> None:

@@ -54,6 +54,7 @@ def connected(faces: Sequence[Face]) -> Connected:
     search.by_name(lambda name: name, "")
     search.by_name(lambda name: re.sub(r"[\W_]", "", name).lower(), "their names are alike")
     search.by_shape()
+    search.by_shape_of_unlinked()
     return Connected(search.faces, search.links, search.open_reasons)
 
 
@@ -98,6 +99,20 @@ class _Search:
             elif found:
                 names = in_words((f"{each.tensor!r} of {each.model!r}" for each in found), "and")
                 self.open_reasons[place] = f"several outputs fit the input {given.name!r} ({names})"
+
+    def by_shape_of_unlinked(self) -> None:
+        """Connect a model that has no link to the one input of an earlier model that fits: the order was another."""
+        for index, face, given in self._unread():
+            linked = {model for place, link in self.links.items() for model in (place.model, link.source.model)}
+            found = [
+                Place(other.name, output.name)
+                for other in self.faces[index + 1 :]
+                for output in other.outputs
+                if other.name not in linked and _fits(other, output, face, given)
+            ]
+            if len(found) == 1:
+                reason = f"{found[0].tensor!r} of {found[0].model!r} is the one unread output that fits {given.name!r}"
+                self._link(Place(face.name, given.name), Link(found[0], reason))
 
     def _unread(self) -> Iterator[tuple[int, Face, Tensor]]:
         """The inputs that have no link when the iteration comes to them."""

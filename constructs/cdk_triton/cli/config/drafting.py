@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Draft", "draft"]
 
+_KEEPER = "1/README.md"
 _PLACEHOLDER = "Keeps the version directory of the ensemble alive: git does not keep an empty one.\n"
 _NAME = re.compile(r"\w[\w.-]*")
 
@@ -41,21 +43,28 @@ class Draft:
     ensemble: str | None
     written: Mapping[str, Written]
 
-    @property
-    def placeholder(self) -> dict[str, Content]:
-        """The file that keeps the version directory of the ensemble, by its path."""
-        return {} if self.ensemble is None else {f"{self.ensemble}/1/README.md": _PLACEHOLDER}
-
-    @property
-    def model_files(self) -> dict[str, Path]:
-        """Path in the repository → the model's file that is copied there."""
-        return {f"{face.name}/{name}": file for face in self.faces for name, file in face.files.items()}
+    def new_files(self, into: Path) -> dict[str, Content]:
+        """Path in the repository `into` → content: the configurations, and the models' files that are not there yet."""
+        files: dict[str, Content] = {name: each.text for name, each in self.written.items()}
+        for face in self.faces:
+            for name, source in face.files.items():
+                target = into / face.name / name
+                if not (target.exists() and target.samefile(source)):
+                    files[f"{face.name}/{name}"] = source
+        if self.ensemble is not None and not (into / self.ensemble / _KEEPER).exists():
+            files[f"{self.ensemble}/{_KEEPER}"] = _PLACEHOLDER
+        return files
 
     @property
     def repeated(self) -> tuple[str, ...]:
         """The models whose guesses the ensemble repeats."""
         configs = self.written.values()
         return tuple(dict.fromkeys(guess.repeats for each in configs for guess in each.guesses if guess.repeats))
+
+    def again(self, into: Path) -> str:
+        """The command that writes the ensemble again, from the models in the repository."""
+        models = [str(into / face.name) for face in self.faces]
+        return shlex.join(["cdk-triton", "config", *models, "--into", str(into), "--ensemble", str(self.ensemble)])
 
 
 def draft(models: Sequence[Path], ensemble: str | None) -> Draft:
