@@ -99,8 +99,9 @@ class ResourceImports:
         for name, identifier in existing.items():
             for owner in self._stacks():
                 for each in owner.resources.values():
-                    same = each.definition.type == types[name] and each.physical is not None
-                    if same and each.physical.id == physical[name]:
+                    if each.physical is None or each.definition.type != types[name]:
+                        continue
+                    if each.physical.id == physical[name]:
                         raise NotImportableError(f"{'|'.join(identifier.values())} already exists in stack {owner.id}")
         changes = tuple(
             replace(each, action="Import", physical_id=physical[each.logical_id])
