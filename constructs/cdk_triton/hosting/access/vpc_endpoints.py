@@ -103,7 +103,8 @@ def add_vpc_endpoints(
 
     Raises:
         ConfigurationError: `exclude` names a service that this function does not add, this function has been called for
-            the VPC already, or an imported VPC lacks its route tables or CIDR block.
+            the VPC already, or an imported VPC lacks its route tables or CIDR block; the VPC has no DNS; or `subnets`
+            select none, several in one availability zone, or one of another VPC.
     """
     services = [*VPC_ENDPOINTS, *(FUNCTION_ENDPOINTS if store_functions else ())]
     if unknown := sorted(set(exclude) - set(services)):
@@ -115,6 +116,9 @@ def add_vpc_endpoints(
             f"{path_of(vpc)} has the VPC endpoints of add_vpc_endpoints already: use the endpoints that the first call "
             "returned, and pass store_functions=True to the first call if a store's functions run in the VPC too"
         )
+    _check_dns(vpc)
+    if subnets is not None and subnets.subnets is not None:
+        _check_subnets(vpc, subnets.subnets)
     try:
         return _add_vpc_endpoints(vpc, subnets, [service for service in services if service not in exclude])
     except RuntimeError as error:  # jsii's, of anything that the CDK rejects
@@ -124,6 +128,34 @@ def add_vpc_endpoints(
             f"{vpc.node.path} was imported without its route tables or its CIDR block, which VPC endpoints need: "
             "import it by Vpc.from_lookup, or pass vpc_cidr_block and the route tables' ids to from_vpc_attributes"
         ) from error
+
+
+def _check_dns(vpc: ec2.IVpc) -> None:
+    """Reject a VPC without DNS: private DNS names need both attributes (`PrivateDnsEnabled` of CreateVpcEndpoint)."""
+    resource = vpc.node.default_child
+    if not isinstance(resource, ec2.CfnVPC):
+        return
+    for name in ("enable_dns_support", "enable_dns_hostnames"):
+        if getattr(resource, name) is False:
+            raise ConfigurationError(
+                f"{path_of(vpc)} has {name}=False, but AWS rejects VPC endpoints with private DNS names in such a VPC: "
+                f"set {name}=True"
+            )
+
+
+def _check_subnets(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
+    """Reject subnets that AWS rejects for an interface endpoint."""
+    zones = [subnet.availability_zone for subnet in subnets]
+    theirs = [each for each in subnets if isinstance(each.node.scope, ec2.Vpc) and each.node.scope is not vpc]
+    fault = None
+    if not subnets:
+        fault = "are none, but an interface endpoint needs one", "omit subnets for the private subnets"
+    elif theirs:
+        fault = f"include {theirs[0].node.path}, which is in another VPC", "give subnets of this VPC"
+    elif len(set(zones)) < len(zones):
+        fault = "are several in one availability zone, but AWS takes one of each zone", "give one of each zone"
+    if fault is not None:
+        raise ConfigurationError(f"subnets of the VPC endpoints of {path_of(vpc)} {fault[0]}: {fault[1]}")
 
 
 def await_network(resource: CfnResource, network: Network, who: IConstruct, what: str) -> None:

@@ -10,8 +10,9 @@ from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.naming.per_construct import cached_per_construct
 from cdk_triton.hosting.naming.stacks import share_an_environment, stack_of
+from cdk_triton.hosting.naming.taken_names import is_in_its_tree
 
-__all__ = ["UniqueNames", "is_in_its_tree"]
+__all__ = ["UniqueNames"]
 
 
 @cached_per_construct
@@ -71,9 +72,3 @@ class UniqueNames:
         taken = _taken(endpoint.node.root)
         for key in self._names:
             taken.setdefault(key, []).append(endpoint)
-
-
-def is_in_its_tree(construct: IConstruct) -> bool:
-    """Whether the construct is still in the tree: neither it nor a parent was removed from its scope."""
-    scope = construct.node.scope
-    return scope is None or (scope.node.try_find_child(construct.node.id) is construct and is_in_its_tree(scope))

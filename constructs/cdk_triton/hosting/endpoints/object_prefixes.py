@@ -28,13 +28,14 @@ def check_prefix(what: str, prefix: str, bucket: s3.IBucket | None) -> None:
         bucket: the bucket; None: one that the endpoint creates.
 
     Raises:
-        ConfigurationError: the prefix contains a character that is not allowed, is too long, or is one of the store's
+        ConfigurationError: the prefix contains a character that is not allowed, or a relative part, which S3 rejects
+            or many tools resolve ("Naming Amazon S3 objects" in S3's user guide); is too long, or is one of the store's
             own.
     """
-    if not _PREFIX.fullmatch(prefix) or len(prefix) > _MAX_LENGTH:
+    if not _PREFIX.fullmatch(prefix) or len(prefix) > _MAX_LENGTH or not {".", ".."}.isdisjoint(prefix.split("/")):
         raise ConfigurationError(
             f"{what} is {quoted(prefix)}: use up to {_MAX_LENGTH} letters, digits, '.', '_' and '-', with '/' only "
-            "between them"
+            "between them, and no part that is '.' or '..'"
         )
     store = None if bucket is None else bucket.node.scope
     if isinstance(store, TritonArtifactStore) and f"{prefix}/".startswith(_OF_THE_STORE):

@@ -14,8 +14,8 @@ from constructs import IConstruct
 from cdk_triton._tokens import has_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.endpoints.name_conflicts import is_in_its_tree
 from cdk_triton.hosting.naming.per_construct import cached_per_construct, path_of
+from cdk_triton.hosting.naming.taken_names import is_in_its_tree
 
 __all__ = ["check_free", "take"]
 

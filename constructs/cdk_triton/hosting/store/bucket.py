@@ -18,6 +18,7 @@ from cdk_triton.hosting.access.buckets import own_bucket
 from cdk_triton.hosting.access.keys import warn_about_store_key
 from cdk_triton.hosting.naming.per_construct import path_of
 from cdk_triton.hosting.naming.stacks import require_own_region, require_same, stack_of
+from cdk_triton.hosting.naming.taken_names import take_name
 from cdk_triton.protocol.layout import STAGING_PREFIX
 
 __all__ = ["check_bucket", "check_removal", "keep_when_creation_fails", "let_logs_use", "store_bucket"]
@@ -43,11 +44,13 @@ def check_bucket(scope: Construct, name: str | None, access_logs: s3.IBucket | N
     S3's certificate does not fit names with dots ("General purpose bucket naming rules" in S3's user guide).
 
     Raises:
-        ConfigurationError: the name, as far as it is known, is not valid for a bucket, or the bucket for access logs is
-            certainly in another account or region.
+        ConfigurationError: the name, as far as it is known, is not valid for a bucket, or another store of the app has
+            it; or the bucket for access logs is certainly in another account or region.
     """
     if name is not None:
         _check_name(scope, name)
+        fix = "names of buckets are unique in all accounts and regions: give each store a name of its own"
+        take_name(scope, "bucket_name", name, lambda one, other: one.partition == other.partition, fix)
     if access_logs is not None:
         _check_access_logs(scope, access_logs)
 

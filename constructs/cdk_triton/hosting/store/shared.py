@@ -25,6 +25,8 @@ from cdk_triton.hosting.access.keys import require_key
 from cdk_triton.hosting.access.permissions import Statement, allow
 from cdk_triton.hosting.naming.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.naming.per_construct import path_of
+from cdk_triton.hosting.naming.stacks import share_an_environment
+from cdk_triton.hosting.naming.taken_names import take_name
 from cdk_triton.hosting.store.builds.builders import Builder
 from cdk_triton.hosting.store.builds.grants import allow_inputs, allow_pull
 from cdk_triton.hosting.store.builds.selection import BUILDER_IDS, BuilderChoice
@@ -136,8 +138,10 @@ def export_store(
     has encrypted.
 
     Raises:
-        ConfigurationError: `export_prefix` cannot begin an export's name.
+        ConfigurationError: `export_prefix` cannot begin an export's name, or another store has it.
     """
+    fix = "exports are unique in an account and region: give each store a prefix of its own"
+    take_name(store, "export_prefix", export_prefix, share_an_environment, fix)
     key = bucket.encryption_key
     values = {
         _bucket(key is not None or had_key): bucket.bucket_name,

@@ -190,6 +190,8 @@ class TestAlarms:
             pytest.param("gpu_utilization_percent", cdk.Token.as_number({"Ref": "X"}), id="a token"),
             pytest.param("model_latency", cdk.Duration.seconds(0), id="no time"),
             pytest.param("loading_wait", 30, id="no Duration"),
+            pytest.param("model_latency", cdk.Duration.hours(1), id="no request takes that long"),
+            pytest.param("oldest_request", cdk.Duration.hours(6), id="no request waits that long"),
             pytest.param("failed_requests", -1, id="fewer than none"),
             pytest.param("failed_requests", 1.5, id="a part of a request"),
             pytest.param("no_capacity_requests", -1, id="fewer requests without a copy than none"),

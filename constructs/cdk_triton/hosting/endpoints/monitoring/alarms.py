@@ -18,11 +18,16 @@ from cdk_triton._tokens import reject_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variants.metrics import PER_MILLISECOND, PER_PERCENT, PER_SECOND, VariantMetrics
 from cdk_triton.hosting.naming.runbooks import Runbook, alarm_description
+from cdk_triton.sagemaker.limits import MAX_ASYNC_SECONDS, MAX_QUEUE_SECONDS
 
 __all__ = ["RULES", "AlarmRule", "AlarmThresholds", "Watched", "Widgets", "add_alarms", "in_units"]
 
 Widgets = list[cloudwatch.IWidget]
 """A row of a dashboard."""
+
+
+_LONGEST: Final = {"model_latency": MAX_ASYNC_SECONDS, "oldest_request": MAX_QUEUE_SECONDS}
+"""Seconds that these times cannot exceed, because SageMaker then gives up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +42,8 @@ class AlarmThresholds:
         model_errors_percent: the share of requests for which the container does not return a 2xx status, including
             time-outs. Omitted for an asynchronous endpoint, which has `failed_requests` instead.
         client_errors_percent: the share of requests that get a 4xx status.
-        model_latency: the 99th percentile of the time that the model takes. SageMaker stops waiting after 60 seconds.
+        model_latency: the 99th percentile of the time that the model takes. SageMaker stops waiting after 60 seconds,
+            or at an asynchronous endpoint after an hour at the latest.
         gpu_utilization_percent: the utilization of a GPU, as the average of all GPUs.
         gpu_memory_percent: the share of a GPU's memory in use, on the fullest instance. Omitted for a multi-model
             endpoint, which fills the memory with models and unloads them when it needs space.
@@ -94,6 +100,11 @@ class AlarmThresholds:
                 text = value.to_human_string() if isinstance(value, Duration) else repr(value)
                 raise ConfigurationError(
                     f"{name} is {text}: use a Duration above 0 and known at synth, or None to omit the alarm"
+                )
+            elif name in _LONGEST and value.to_milliseconds() >= 1000 * _LONGEST[name]:
+                raise ConfigurationError(
+                    f"{name} is {value.to_human_string()}, but SageMaker ends a request after {_LONGEST[name]} seconds "
+                    "at the latest, so the alarm would never go off: use a shorter Duration, or None to omit the alarm"
                 )
 
 

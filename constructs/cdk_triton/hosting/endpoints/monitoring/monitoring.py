@@ -25,6 +25,7 @@ from cdk_triton.hosting.endpoints.monitoring.widgets import COLUMNS
 from cdk_triton.hosting.naming.name_lookup import NameLookup
 from cdk_triton.hosting.naming.runbooks import runbook_of
 from cdk_triton.hosting.naming.stacks import region_of, require_own_region, stack_of
+from cdk_triton.hosting.naming.taken_names import take_name
 
 __all__ = ["ID", "EndpointMonitoring", "check_not_monitored"]
 
@@ -35,6 +36,17 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,255}")
 
 ID: Final = "Monitoring"
 """The construct's id below its endpoint."""
+
+
+def _check_dashboard(scope: Construct, name: str) -> None:
+    """Reject a name that CloudWatch rejects, or that another endpoint of the account has for its dashboard."""
+    if not _NAME.fullmatch(with_samples(name)):
+        raise ConfigurationError(
+            f"dashboard_name is {quoted(with_samples(name))}{sample_note(name)}: use 1 to 255 letters, digits, '-' and "
+            "'_'"
+        )
+    fix = "names of dashboards are unique in an account, in all regions: give each endpoint a name of its own"
+    take_name(scope, "dashboard_name", name, lambda one, other: one.account == other.account, fix)
 
 
 def check_not_monitored(scope: Construct) -> None:
@@ -86,17 +98,14 @@ class EndpointMonitoring(Construct):
         runbook_url: str | None,
         dashboard_name: str | None,
     ) -> None:
-        if dashboard_name is not None and not _NAME.fullmatch(with_samples(dashboard_name)):
-            raise ConfigurationError(
-                f"dashboard_name is {quoted(with_samples(dashboard_name))}{sample_note(dashboard_name)}: use 1 to 255 "
-                "letters, digits, '-' and '_'"
-            )
         runbook = runbook_of(scope, runbook_url)
         if topic is not None:
             # "Invalid region ca-central-1 specified. Only us-west-2 is supported." (PutMetricAlarm's answer, in
             # cds-snc/notification-terraform#128)
             reason = f"alarms publish to topics of their own region only: use a topic in {region_of(scope)}"
             require_own_region(scope, topic, reason)
+        if dashboard_name is not None:
+            _check_dashboard(scope, dashboard_name)
         super().__init__(scope, id)
         self._limits = AlarmThresholds() if thresholds is None else thresholds
         self._runbook = runbook

@@ -21,12 +21,11 @@ from cdk_triton.hosting.endpoints.scaling.backlog import BacklogScaling, StaysAt
 from cdk_triton.hosting.endpoints.scaling.checks import (
     NothingScales,
     check_capacities,
-    check_count,
     check_new_policy,
     check_percent,
 )
 from cdk_triton.hosting.endpoints.scaling.schedules import ScheduledScaling
-from cdk_triton.hosting.endpoints.scaling.steps import check_steps, set_scale_in_cooldown
+from cdk_triton.hosting.endpoints.scaling.steps import check_evaluation, check_steps, set_scale_in_cooldown
 from cdk_triton.hosting.endpoints.scaling.target import scalable_target
 from cdk_triton.hosting.endpoints.scaling.tracking import (
     SAFETY_FACTOR,
@@ -313,23 +312,27 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
             scale_out_cooldown: the pause after instances were added; 5 minutes by default.
 
         Raises:
-            ConfigurationError: there are too few or too many steps, or no step has a `change`.
+            ConfigurationError: there are too few or too many steps, or they overlap; a `change` is not a whole number,
+                or all are 0; there are more datapoints than periods; or an alarm of this region cannot have the metric.
         """
         what = self._policy(id)
         check_new_policy(self.scalable_target, id, self._what)
         check_steps(what, scaling_steps)
-        check_count(f"evaluation_periods of {what}", evaluation_periods)
-        check_count(f"datapoints_to_alarm of {what}", datapoints_to_alarm)
+        check_evaluation(what, evaluation_periods, datapoints_to_alarm)
         scale_in = cooldown_of(f"scale_in_cooldown of {what}", scale_in_cooldown, SCALE_IN_COOLDOWN_SECONDS)
         scale_out = cooldown_of(f"scale_out_cooldown of {what}", scale_out_cooldown, SCALE_OUT_COOLDOWN_SECONDS)
-        policy = self.scalable_target.scale_on_metric(
-            id,
-            metric=metric,
-            scaling_steps=scaling_steps,
-            evaluation_periods=evaluation_periods,
-            datapoints_to_alarm=datapoints_to_alarm,
-            cooldown=scale_out,
-        )
+        try:
+            policy = self.scalable_target.scale_on_metric(
+                id,
+                metric=metric,
+                scaling_steps=list(scaling_steps),
+                evaluation_periods=evaluation_periods,
+                datapoints_to_alarm=datapoints_to_alarm,
+                cooldown=scale_out,
+            )
+        except RuntimeError as error:  # jsii's, of intervals that overlap, or a metric that no alarm can have
+            self.scalable_target.node.try_remove_child(id)
+            raise ConfigurationError(f"the CDK rejects {what}: {error}") from error
         set_scale_in_cooldown(policy, scale_in)
         return policy
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from typing import Final, NamedTuple
+from zoneinfo import available_timezones
 
 from aws_cdk import TimeZone
 from aws_cdk import aws_applicationautoscaling as autoscaling
 
 from cdk_triton._checked import checked
 from cdk_triton._tokens import has_token
-from cdk_triton._wording import quoted
+from cdk_triton._wording import did_you_mean, quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.scaling.checks import check_scheduled
 
@@ -59,8 +60,8 @@ class ScheduledScaling:
 
         Raises:
             ConfigurationError: no limit is given; the limits contradict each other, or allow zero instances although
-                the limits of the variant or component do not; the schedule is not valid, or is a rate with a time zone;
-                or the id cannot be the name of an action, or another schedule has it.
+                the limits of the variant or component do not; the schedule or its time zone is not valid, or it is a
+                rate with a time zone; or the id cannot be the name of an action, or another schedule has it.
         """
         what = f"schedule {quoted(id)} of {self._what}"
         if not _NAME.fullmatch(id) or id != id.strip(" "):
@@ -73,6 +74,8 @@ class ScheduledScaling:
         if min_capacity is None and max_capacity is None:
             raise ConfigurationError(f"{what} changes nothing: give min_capacity, max_capacity or both")
         check_schedule(what, schedule.expression_string, time_zone)
+        if time_zone is not None:
+            _check_zone(what, time_zone.timezone_name)
         least = min(self.min_capacity, 1)
         standing = (self.min_capacity, self.max_capacity)
         check_scheduled(
@@ -145,6 +148,16 @@ def check_schedule(what: str, expression: str, time_zone: TimeZone | None) -> No
         raise ConfigurationError(
             f"{what} is {quoted(expression)}, but Application Auto Scaling takes rate(…), at(…), or cron(…) with the "
             f"six fields {', '.join(field.name for field in _FIELDS)}: write {_suggestion(expression)}"
+        )
+
+
+def _check_zone(what: str, name: str) -> None:
+    """Reject a name that the database of time zones does not have, unless this machine has no such database."""
+    known = available_timezones()
+    if known and name not in known and not has_token(name):
+        raise ConfigurationError(
+            f"{what} has the time zone {quoted(name)}{did_you_mean(name, known)}, but Application Auto Scaling takes "
+            "names of IANA time zones only: use one such as TimeZone.EUROPE_BERLIN"
         )
 
 

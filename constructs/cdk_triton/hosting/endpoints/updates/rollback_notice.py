@@ -49,10 +49,17 @@ def add_rollback_notification(
         topic: the topic. None: a new topic, encrypted with a KMS key that EventBridge can use.
 
     Raises:
-        ConfigurationError: the topic was imported from another account or region.
+        ConfigurationError: the topic was imported from another account or region, or is a FIFO topic, for which the
+            targets of a rule have no setting (`Target` in the API reference of EventBridge).
     """
     from aws_cdk import aws_events_targets as targets  # slow to import, and rarely needed
 
+    if topic is not None and topic.fifo:
+        raise ConfigurationError(
+            f"the topic {path_of(topic)} is a FIFO topic, but a rule of EventBridge cannot set the MessageGroupId that "
+            "the topic's messages need: use a standard topic, or omit topic and subscribe to the topic that "
+            "add_rollback_notification returns"
+        )
     own = scope.node.try_find_child("RollbackTopic")
     if topic is None and isinstance(own, sns.Topic):
         return own
