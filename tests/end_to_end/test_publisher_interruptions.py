@@ -175,3 +175,13 @@ def test_a_command_goes_on_after_the_connection_was_lost(
     assert (found.status, found.out.splitlines()[-1]) == (0, "1 published")
     assert not lost
     assert account.current()["tenant-11"] == account.target("tenant-11")
+
+
+@pytest.mark.slow
+def test_functions_that_nobody_called_for_weeks_are_awaited(account: Account, run: Run) -> None:
+    manifest = account.manifest("tenant-18")
+    account.aws.make_functions_inactive(2)
+
+    found = run("fleet", "publish", manifest, *FLEET)
+
+    assert (found.status, found.out.splitlines()[-1]) == (0, "1 published")
