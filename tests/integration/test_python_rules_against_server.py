@@ -1,7 +1,7 @@
 """The rules of Python models before NVIDIA's own Python backend, that of nvidia-pytriton.
 
-They are CT140 to CT146, CT160 to CT166, CT169, CT175, CT176, CT178, CT181, CT184 and CT191. The backend is that of
-24.10 with Python 3.11. It has a shell, and decodes paths as ASCII whatever the locale. The repositories are checked
+They are CT140 to CT146, CT160 to CT166, CT169, CT175, CT176, CT178, CT181, CT183, CT184 and CT191. The backend is that
+of 24.10 with Python 3.11. It has a shell, and decodes paths as ASCII whatever the locale. The repositories are checked
 without a platform. So CT164 is seen as CT165. CT141 and CT160 depend on the Python. CT180 is a warning about lines that
 may never run.
 """
@@ -312,6 +312,26 @@ def test_the_python_of_the_image_decides(
     verdict = python_judge(repository.root, ["model"])
     assert not verdict.loaded
     assert words in verdict.said
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "'/models/model/1/words.txt'",
+        "'/opt/ml/model/model/1/wrods.txt'",
+        "'words.txt'",
+        "str(Path(__file__).parent / 'wrods.txt')",
+    ],
+)
+def test_a_path_that_the_endpoint_does_not_have(tmp_path: Path, python_judge: Judge, path: str) -> None:
+    source = f"{READS}{SOURCE}    def initialize(self, args): open({path})"
+    repository = write(tmp_path / "repository", model(source, **{"1/words.txt": "cat"}))
+    (finding,) = repository.check()
+    assert (finding.code, finding.severity.value) == ("CT183", "warning")
+    assert "FileNotFoundError" in finding.message
+    verdict = python_judge(repository.root, ["model"])
+    assert not verdict.loaded
+    assert "FileNotFoundError" in verdict.said
 
 
 LOADED: Mapping[str, Files] = {

@@ -58,6 +58,8 @@ FAILS = {
     "a file by a sum": "open(args['model_repository'] + '/words.txt')",
     "a file by a pattern": "with open(f\"{args['model_repository']}/words.txt\") as file: pass",
     "a file below": "Path(__file__).parent.joinpath\n(Path(__file__).parent / 'labels.txt').read_text()",
+    "a file with an encoding": "open(os.path.join(args['model_repository'], 'words.txt'), encoding='utf-8')",
+    "a file for a library": "import numpy as np\nnp.load(os.path.join(args['model_repository'], 'words.txt'))",
     "a file beside": "open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'labels.txt'), 'rb')",
     "in an open file": "with open('/etc/hostname') as file:\n    args['path']",
     "in a condition": "if args['kind'] == 'GPU': pass",
@@ -83,8 +85,10 @@ FINE = {
         "open(Path(args['model_repository']) / '1' / 'words.txt')"
     ),
     "a file of the model": "open(os.path.join(os.path.dirname(__file__), '..', 'labels.txt'))",
-    "a file that it writes": "open(os.path.join(args['model_repository'], 'words.txt'), 'w')",
-    "a file that is nowhere": "open(os.path.join(args['model_repository'], 'made.txt'))",
+    "a file that it writes": (
+        "open(os.path.join(args['model_repository'], 'words.txt'), 'w')\n"
+        "open(os.path.join(args['model_repository'], 'words.txt'))"
+    ),
     "a condition": "if 'path' in args:\n    args['path']",
     "an attempt": "try:\n    args['path']\nexcept KeyError:\n    pass",
     "after a return": "if args: return\nargs['path']",

@@ -1,4 +1,4 @@
-"""The rules CT183, CT185 and CT186: whether what a Python model names is there."""
+"""The rules CT185 and CT186: whether what a Python model names is there."""
 
 from __future__ import annotations
 
@@ -14,43 +14,6 @@ EXECUTE = "    def execute(self, requests): return []\n"
 CLASS = "class TritonPythonModel:\n"
 IMPORTS = "import triton_python_backend_utils as pb_utils\n"
 CALLER = "preprocess"
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "open('words.txt')",
-        "open('./words.txt', 'rb')",
-        "open('1/words.txt', mode='r')",
-        f"open('{CALLER}/1/words.txt')",
-        "open('labels.txt')",
-        "__import__('pathlib').Path\nfrom pathlib import Path\nPath('words.txt').read_text()",
-        "import pathlib\npathlib.Path('words.txt').open()",
-    ],
-)
-def test_a_file_by_a_relative_path(messages: Messages, write: Write, line: str) -> None:
-    files = {"1/model.py": f"{line}\n{CLASS}{EXECUTE}", "1/words.txt": "cat", "labels.txt": "cat"}
-    repository = write({f"{CALLER}/{name}": text for name, text in files.items()})
-    assert messages.of(repository.check()) == [("CT183", f"{CALLER}/1/model.py", "")]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "open('other.txt')",
-        "open('/etc/hostname')",
-        "open('words.txt', 'w')",
-        "open('words.txt', MODE)",
-        "import os\nos.chdir(os.path.dirname(__file__))\nopen('words.txt')",
-        "from pathlib import Path\n(Path(__file__).parent / Path('words.txt')).read_text()",
-        "def open(name): ...\nopen('words.txt')",
-        "from io import open\nopen('words.txt')",
-        "if __name__ == '__main__':\n    open('words.txt')",
-    ],
-)
-def test_a_file_that_may_be_found(write: Write, line: str) -> None:
-    files = {"1/model.py": f"MODE = 'r'\n{line}\n{CLASS}{EXECUTE}", "1/words.txt": "cat"}
-    assert write({f"{CALLER}/{name}": text for name, text in files.items()}).check() == ()
 
 
 OWN = "class Base:\n    x = 1\n    def answer(self): return self.y\n"

@@ -11,82 +11,31 @@ function that uses a variable of the method. So a value is known as long as it i
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Any
 
 from cdk_triton.python_models.reader.imports import may_leave
+from cdk_triton.python_models.reader.initialize_method import Failure, Initialize, Outcome, Served
+from cdk_triton.python_models.reader.known_functions import BUILTINS, LOADERS, PLAIN, READS, is_loader, keeps_files
 from cdk_triton.python_models.reader.names import certain_statements, imported_names
+from cdk_triton.python_models.reader.references import Reference
 from cdk_triton.python_models.reader.values import OPEN, OTHER, Message, Place, Text, joined, may_hold, unknown
 
-__all__ = ["Failure", "Initialize", "Served", "failure_of"]
+__all__ = ["outcome_of"]
 
 _UNFOLLOWED = object()  # what a reader of calls returns where another one may know the value
 _UTILS = "triton_python_backend_utils"
-_PATHS = ("os.path.join", "os.path.dirname", "os.path.abspath", "os.path.realpath", "os.path.exists", "os.fspath")
 _SAME_PATH = ("str", "os.fspath", "os.path.abspath", "os.path.realpath", "pathlib.Path", "pathlib.PurePath")
-_READS = ("open", "read_text", "read_bytes")
 _KEEPING = ("get", "keys", "items", "values", "copy")  # methods of a dict that leave it as it is
-_PLAIN = frozenset({"bool", "float", "int", "isinstance", "len", "print", "repr", "str"})  # whose results hold nothing
-_BUILTINS = _PLAIN | {"all", "any", "dict", "enumerate", "list", "max", "min", "range", "set", "sorted", "tuple", "zip"}
-_READING = (f"{_UTILS}.", "json.", "logging.", "numpy.")  # modules whose functions change nothing that they get
+_MAKING = ("write_text", "write_bytes", "touch", "mkdir", "rename", "symlink_to", "hardlink_to")  # of a path
 _LOADS = ("json.loads", "orjson.loads", "ujson.loads")
 _NUMBERS = {
     "int": "a string, a bytes-like object or a real number",
     "float": "a string or a real number",
 }
-
-
-@dataclass(frozen=True)
-class Initialize:
-    """The method `initialize` of a model.
-
-    Attributes:
-        method: its statement.
-        imported: what the module's names are imported as.
-        defined: the names that the module binds itself.
-        members: the names of methods and properties of its classes.
-    """
-
-    method: ast.FunctionDef
-    imported: Mapping[str, str]
-    defined: frozenset[str]
-    members: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Served:
-    """A model as the server describes it to `initialize`.
-
-    Attributes:
-        name: the model's name.
-        directory: its directory.
-        source: the file with the method.
-        config: the configuration.
-        misses: whether a file is certainly missing at a path.
-    """
-
-    name: str
-    directory: PurePosixPath
-    source: PurePosixPath
-    config: Message
-    misses: Callable[[PurePosixPath], bool]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An error that the method always raises.
-
-    Attributes:
-        line: where.
-        said: the error, as Python words it.
-    """
-
-    line: int
-    said: str
 
 
 class _Raised(Exception):  # noqa: N818  # caught where it becomes a Failure
@@ -98,11 +47,11 @@ class _Unclear(Exception):  # noqa: N818  # the end of what can be followed
     pass
 
 
-def failure_of(initialize: Initialize, served: Served) -> Failure | None:
-    """The first error of the method, or None where none is certain."""
+def outcome_of(initialize: Initialize, served: Served) -> Outcome:
+    """The errors of the method."""
     parameters = [*initialize.method.args.posonlyargs, *initialize.method.args.args]
     if len(parameters) != 2 or {"__setattr__", "__getattribute__"} & initialize.members:
-        return None  # another number of parameters is reported by CT144
+        return Outcome()  # another number of parameters is reported by CT144
     reader = _Reader(parameters[0].arg, initialize, served)
     reader.values[parameters[1].arg] = Message(
         {
@@ -118,10 +67,10 @@ def failure_of(initialize: Initialize, served: Served) -> Failure | None:
     try:
         reader.run(initialize.method.body)
     except _Raised as raised:
-        return raised.failure
+        return Outcome(raised.failure, tuple(reader.absent))
     except _Unclear:
         pass
-    return None
+    return Outcome(None, tuple(reader.absent))
 
 
 class _Reader:
@@ -129,6 +78,7 @@ class _Reader:
 
     def __init__(self, own: str, initialize: Initialize, served: Served) -> None:
         self.values: dict[str, Any] = {}
+        self.absent: list[Reference] = []
         self._own = own
         self._imported = dict(initialize.imported)
         self._defined = initialize.defined
@@ -306,7 +256,7 @@ class _Reader:
         first = node.generators[0].iter
         value = self._of(first)
         calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
-        if any(self._dotted(each.func) not in _BUILTINS - self._defined for each in calls):
+        if any(self._dotted(each.func) not in BUILTINS - self._defined for each in calls):
             self._leave_alone([node])
         return OPEN if may_hold(value) else OTHER
 
@@ -360,12 +310,18 @@ class _Reader:
             owner = self._of(node.func)
         given = [self._of(each) for each in node.args]
         named = [self._of(each.value) for each in node.keywords]
-        if not node.keywords or name.startswith(f"{_UTILS}."):
+        if self._takes_keywords(node, name, owner, method):
             for known in (self._of_message, self._of_configuration, self._of_path):
                 value = known(node, name, owner, method, given)
                 if value is not _UNFOLLOWED:
                     return value
         return self._foreign(name, owner, method, [*given, *named])
+
+    def _takes_keywords(self, node: ast.Call, name: str, owner: Any, method: str) -> bool:
+        """Whether the keywords of a call change nothing that the readers of calls know."""
+        is_opening = name == "open" or is_loader(name) or (isinstance(owner, Place) and method in READS)
+        changes = {keyword.arg for keyword in node.keywords} & {"mode", None}
+        return not node.keywords or name.startswith(f"{_UTILS}.") or (is_opening and not changes)
 
     def _foreign(self, name: str, owner: Any, method: str, given: Sequence[Any]) -> Any:
         """The value of a function that is not followed.
@@ -374,11 +330,11 @@ class _Reader:
             _Unclear: it may change known values.
         """
         holds = any(map(may_hold, given))
-        is_reading = name in _BUILTINS or name.startswith(_READING) or name in _PATHS or isinstance(owner, Place)
+        is_reading = keeps_files(name) or isinstance(owner, Place)
         if may_hold(owner) or (holds and not is_reading):
             raise _Unclear
         self._may_make_files |= not is_reading and not isinstance(owner, Text | str)
-        return OPEN if holds and name not in _PLAIN else OTHER
+        return OPEN if holds and name not in PLAIN else OTHER
 
     def _of_message(self, node: ast.Call, name: str, owner: Any, method: str, given: Sequence[Any]) -> Any:
         """The value of a method that reads an object in JSON."""
@@ -414,8 +370,9 @@ class _Reader:
     def _of_path(self, node: ast.Call, name: str, owner: Any, method: str, given: Sequence[Any]) -> Any:
         """The value of a function that makes a path, or opens one."""
         if isinstance(owner, Place):
-            if method in _READS:
+            if method in READS:
                 self._open(node, owner, given)
+            self._may_make_files |= method in _MAKING
             return owner if method in ("resolve", "absolute") else OTHER
         match name, given:
             case "os.path.join", [Place(), *_]:
@@ -427,13 +384,20 @@ class _Reader:
                 return OTHER
             case _, [Place() as path] if name in _SAME_PATH:
                 return path
+            case _, [Place() as path, *_] if is_loader(name):
+                self._open(node, path, (), fails=name in LOADERS)
+                return OTHER
         return _UNFOLLOWED
 
-    def _open(self, node: ast.expr, path: Place, mode: Sequence[object]) -> None:
+    def _open(self, node: ast.expr, path: Place, mode: Sequence[object], *, fails: bool = True) -> None:
         place = PurePosixPath(normpath(path.text))
-        is_reading = all(isinstance(each, str) and not set("wax") & set(each) for each in mode)
-        if is_reading and not self._may_make_files and self._served.misses(place):
-            raise _Raised(node, f"FileNotFoundError: [Errno 2] No such file or directory: '{place}'")
+        said = f"FileNotFoundError: [Errno 2] No such file or directory: '{place}'"
+        if not all(isinstance(each, str) and not set("wax") & set(each) for each in mode):
+            self._may_make_files = True
+        elif fails and not self._may_make_files and self._served.misses(place):
+            raise _Raised(node, said)
+        elif not self._may_make_files and self._served.lacks(place):
+            self.absent.append(Reference(node.lineno, str(place)))
 
     def _dotted(self, node: ast.expr) -> str:
         """The whole name of an imported function, such as `json.loads`; "" for a value."""

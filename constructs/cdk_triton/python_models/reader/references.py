@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from cdk_triton.python_models.reader.backend_utils import MODULE
 from cdk_triton.python_models.reader.calls import certain_type, own_nodes
 from cdk_triton.python_models.reader.names import bound_names
+from cdk_triton.python_models.reader.opened_files import opened_files
 
 __all__ = ["Reference", "References", "references_of"]
 
@@ -41,10 +42,6 @@ _OF_TENSORS = {
 
 _INCOMPATIBLE = "TypeError: __init__(): incompatible constructor arguments"
 
-_PATH = "pathlib.Path"
-_READS = frozenset({"open", "read_text", "read_bytes"})
-_WRITES = frozenset("wax")
-
 
 @dataclass(frozen=True, order=True)
 class Reference:
@@ -65,7 +62,7 @@ class References:
 
     Attributes:
         models: the models that it sends requests to (BLS).
-        files: the files that it opens for reading by a relative path.
+        files: the files that it opens for reading by a literal path, or that a library reads for it.
         numbers: the tensors that it takes from a request and reads as numbers of numpy.
         misused: the parameters, methods and properties that the server's classes do not have, with Python's message.
         loads: the models that it loads itself; None if it may load any model.
@@ -94,11 +91,9 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
     """
     nodes = list(nodes)
     utils = frozenset(_names_of_utils(nodes))
-    attempted = {inner for node in nodes if isinstance(node, ast.Try) for inner in _attempted(node)}
     misused: set[tuple[Reference, str]] = set()
     models: set[Reference] = set()
     numbers: set[Reference] = set()
-    files: set[Reference] = set()
     attributes: set[str] = set()
     for node in nodes:
         match node:
@@ -111,7 +106,6 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
             case ast.Call():
                 models.update(_called(node))
                 misused.update(_unknown_parameters(node, utils))
-                files.update(_opened(node, names, imported) if node not in attempted else ())
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 misused.update(_tensors_of_tensors(node, utils))
             case ast.ClassDef(name="TritonPythonModel", body=body):
@@ -119,7 +113,7 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
                     misused.update(_misused_by_method(each, utils))
     return References(
         tuple(sorted(models)),
-        tuple(sorted(files)),
+        tuple(sorted({Reference(line, path) for line, path in opened_files(nodes, names, imported)})),
         numbers=tuple(sorted(numbers)),
         misused=tuple(sorted(misused)),
         loads=_loaded(nodes),
@@ -155,12 +149,6 @@ def _names_of_utils(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.asname or alias.name for alias in node.names if alias.name == MODULE)
-
-
-def _attempted(node: ast.Try) -> Iterator[ast.AST]:
-    """The nodes of a `try` whose errors are caught."""
-    for statement in node.body if node.handlers else ():
-        yield from ast.walk(statement)
 
 
 def _misused_by_method(method: ast.stmt, utils: frozenset[str]) -> Iterator[tuple[Reference, str]]:
@@ -304,31 +292,3 @@ def _unknown_in_config(method: ast.FunctionDef, config: str) -> Iterator[tuple[R
                     if known and isinstance(key, ast.Constant) and key.value not in known:
                         said = f"ValueError: contains property other than {', '.join(map(repr, known[:-1]))}"
                         yield Reference(key.lineno, f"{attribute}({{{key.value!r}: ...}})"), f"{said} and {known[-1]!r}"
-
-
-def _opened(call: ast.Call, names: frozenset[str], imported: Mapping[str, str]) -> Iterator[Reference]:
-    given = call.args
-    match call.func:
-        case ast.Name(id="open") if "open" not in names and given:
-            path, given = given[0], given[1:]
-        case ast.Attribute(value=ast.Call(func=function, args=[path]), attr=method) if method in _READS:
-            if _dotted(function, imported) != _PATH:
-                return
-            given = given if method == "open" else []
-        case _:
-            return
-    modes = [*given[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
-    if not all(isinstance(mode, ast.Constant) and not _WRITES & set(str(mode.value)) for mode in modes):
-        return
-    match path:
-        case ast.Constant(value=str(name)) if name and not name.startswith(("/", "~")):
-            yield Reference(call.lineno, name)
-
-
-def _dotted(node: ast.expr, imported: Mapping[str, str]) -> str:
-    match node:
-        case ast.Name(id=name):
-            return imported.get(name, name)
-        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-            return f"{imported.get(name, name)}.{attribute}"
-    return ""

@@ -14,11 +14,12 @@ from pathlib import Path
 from types import EllipsisType
 
 from cdk_triton.python_models.reader.backend_utils import MODULE
-from cdk_triton.python_models.reader.calls import certain_type
+from cdk_triton.python_models.reader.calls import certain_type, own_nodes
 from cdk_triton.python_models.reader.completion import Completion, completions_of
 from cdk_triton.python_models.reader.definitions import RejectedClass, rejected_class
 from cdk_triton.python_models.reader.imports import Imported, ServerCall, needed, statement_imports
-from cdk_triton.python_models.reader.initialize import Initialize
+from cdk_triton.python_models.reader.initialize_method import Initialize
+from cdk_triton.python_models.reader.known_functions import dotted, keeps_files
 from cdk_triton.python_models.reader.model_class import ModelClass, model_class
 from cdk_triton.python_models.reader.names import (
     bound_names,
@@ -88,6 +89,8 @@ class PythonSource:
         initialize: the method of that name, if the model has it for certain.
         completions: the fields that its `auto_complete_config` sets, if the model has it for certain.
         relative: the modules and names that it imports relatively, also in code that may not run.
+        asked: the calls of the server that it certainly makes while the server loads the model.
+        may_make_files: whether its import may make files.
     """
 
     model: ModelClass | None
@@ -107,6 +110,7 @@ class PythonSource:
     completions: tuple[Completion, ...] = ()
     relative: frozenset[str] = frozenset()
     asked: tuple[ServerCall, ...] = ()
+    may_make_files: bool = False
 
     @property
     def changes_path(self) -> bool:
@@ -228,6 +232,7 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
         () if own is None else _completions(own, attributes, names),
         frozenset(_relative(nodes)),
         () if dynamic else asked,
+        dynamic or any(_may_make_files(statement, names) for statement in statements),
     )
 
 
@@ -243,6 +248,11 @@ def _starred(nodes: Iterable[ast.AST], missed: frozenset[str]) -> Iterator[Used]
     for node in nodes:
         if isinstance(node, ast.Name) and node.id in missed:
             yield Used(node.lineno, MODULE, node.id, is_starred=True)
+
+
+def _may_make_files(statement: ast.stmt, imported: Mapping[str, str]) -> bool:
+    calls = (node for node in own_nodes(statement) if isinstance(node, ast.Call))
+    return any(not keeps_files(dotted(call.func, imported)) for call in calls)
 
 
 def _relative(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -266,7 +276,9 @@ def _initialize(
     bodies = [each for node in nodes if isinstance(node, ast.ClassDef) for each in node.body]
     plain = [each for each in bodies if isinstance(each, ast.Assign) and isinstance(each.value, ast.Constant)]
     members = frozenset[str]().union(*(bound_names(each) for each in bodies if each not in plain))
-    return Initialize(method, imported, defined, members)
+    names = frozenset[str]().union(*map(bound_names, own.body))
+    is_first = not own.bases and not names & {"__new__", "__init__", "auto_complete_config"}
+    return Initialize(method, imported, defined, members, is_first)
 
 
 def _completions(own: ast.ClassDef, attributes: frozenset[str], imported: Mapping[str, str]) -> tuple[Completion, ...]:

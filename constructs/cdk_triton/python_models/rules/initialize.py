@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import PurePosixPath
+from collections.abc import Iterator
 
-from cdk_triton.checks.derived.backend_files import BackendFile
-from cdk_triton.checks.derived.releases import is_newer_than_schema
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend
-from cdk_triton.python_models.modules import PythonModel, source_rule
-from cdk_triton.python_models.reader.initialize import Served, failure_of
-from cdk_triton.python_models.reader.values import Message
+from cdk_triton.python_models.initialized import Initialized, initialize_rule
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 
 
-@source_rule(
+@initialize_rule(
     "CT184",
     Severity.ERROR,
     "initialize of a Python model fails",
     source=backend("python_backend", "src/python_be.cc", 560, 600),
 )
-def failing_initialize(each: PythonModel) -> Iterator[Problem]:
+def failing_initialize(each: Initialized) -> Iterator[Problem]:
     """`initialize` reads a value that the configuration lacks, or a file that is not in the model's directory.
 
     The server does not load the model. `initialize` receives a dictionary of strings with the keys `model_config`,
@@ -61,18 +55,10 @@ def failing_initialize(each: PythonModel) -> Iterator[Problem]:
     Limits:
         The rule follows the method up to the first statement that may not run or whose effect is unknown, for example a
         call of another method. The rule reports a missing file only if another directory of the model contains a file
-        of the same name, and no earlier statement may have created the file. The rule skips a model with
-        `auto_complete_config`, and the entry model of a multi-model endpoint.
+        of the same name, and no earlier statement may have created the file. CT183 reports a file that is nowhere. The
+        rule skips a model with `auto_complete_config`, and the entry model of a multi-model endpoint.
     """
-    file, source = each
-    if source.initialize is None or source.model is None:
-        return
-    if "auto_complete_config" in source.model.methods or not source.model.is_complete:
-        return
-    if is_newer_than_schema(file.context.platform) or file.context.is_renamed(file.model):
-        return
-    served = Served(file.model.name, file.model.directory, file.path, _config(file), _missing_at(file))
-    failure = failure_of(source.initialize, served)
+    file, failure = each.file, each.outcome.failure
     if failure is not None:
         yield file.unloadable(
             f"initialize fails in line {failure.line}",
@@ -80,32 +66,3 @@ def failing_initialize(each: PythonModel) -> Iterator[Problem]:
             "correct this line: use only values that the configuration, the arguments or the model's directory contain",
             line=failure.line,
         )
-
-
-def _config(each: BackendFile) -> Message:
-    """The configuration as the server writes it in JSON, as far as it is known."""
-    config = each.config
-    parameters = {name: Message({"string_value": one.string_value}) for name, one in config.parameters.items()}
-    known = {
-        "name": each.model.name,
-        "max_batch_size": config.max_batch_size,
-        "input": [_tensor(tensor) for tensor in config.input],
-        "output": [_tensor(tensor) for tensor in config.output],
-        "parameters": Message(parameters),
-    }
-    return Message(known, frozenset(ModelConfig.DESCRIPTOR.fields_by_name))
-
-
-def _tensor(tensor: ModelInput | ModelOutput) -> Message:
-    known = {"name": tensor.name, "data_type": enum_name(tensor, "data_type")}
-    return Message(known, frozenset(tensor.DESCRIPTOR.fields_by_name))
-
-
-def _missing_at(each: BackendFile) -> Callable[[PurePosixPath], bool]:
-    names = {path.name for path in each.files}
-
-    def misses(path: PurePosixPath) -> bool:
-        is_own = path.is_relative_to(each.model.directory)
-        return is_own and path.name in names and not each.files.has(path) and not each.files.has_directory(path)
-
-    return misses

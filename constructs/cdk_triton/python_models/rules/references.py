@@ -1,82 +1,15 @@
-"""CT183, CT185 and CT186: whether the files, attributes and parameters are there that a Python model names."""
+"""CT185 and CT186: whether the attributes and parameters are there that a Python model names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.backend_files import BackendFile, below, repository_files
 from cdk_triton.checks.registry import Problem, in_line, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.python_models.modules import needed_sources, python_sources
 from cdk_triton.triton.findings import Severity
-
-
-@rule(
-    "CT183",
-    Severity.WARNING,
-    "a Python model opens a file of the repository by a relative path",
-    source=backend("python_backend", "src/stub_launcher.cc", 450, 462),
-)
-def relative_path(context: CheckContext) -> Iterator[Problem]:
-    """A Python model opens a file as if the model's directory were the working directory.
-
-    The process of a Python model runs in the server's working directory, which contains no model. So the line fails
-    with `FileNotFoundError`. Make the path relative to the source file with `Path(__file__).parent`.
-
-    Example:
-        # model/config.pbtxt
-        backend: "python"
-        # model/1/vocabulary.txt
-        cat dog
-        # model/1/model.py
-        class TritonPythonModel:
-            def initialize(self, args):
-                with open("vocabulary.txt") as file:
-                    self.words = file.read().split()
-
-            def execute(self, requests):
-                return []
-
-    Instead:
-        # model/1/model.py
-        from pathlib import Path
-
-        class TritonPythonModel:
-            def initialize(self, args):
-                with open(Path(__file__).parent / "vocabulary.txt") as file:
-                    self.words = file.read().split()
-
-            def execute(self, requests):
-                return []
-
-    Limits:
-        The rule checks only literal paths in a call of `open` or of a method of `Path`, and only if the file is in the
-        repository. The rule skips a model that changes the working directory.
-    """
-    files = repository_files(context)
-    for each, sources in needed_sources(context):
-        if any(source.references.changes_directory for source in sources.values()):
-            continue
-        for path, source in sources.items():
-            for opened in source.references.files:
-                found = next((place for place in _places(each, path, opened.name) if files.has(place)), None)
-                if found is not None:
-                    yield in_line(
-                        path,
-                        opened.line,
-                        f"opens the relative path {opened.name!r}, which Python looks up in the server's working "
-                        f"directory, so {each.model.name!r} does not find {found}: FileNotFoundError",
-                        "make the path relative to the source file: Path(__file__).parent",
-                    )
-
-
-def _places(each: BackendFile, source: PurePosixPath, name: str) -> Iterator[PurePosixPath]:
-    """The places that the author may have meant by a relative path."""
-    for directory in (source.parent, each.version, each.model.directory, PurePosixPath()):
-        yield below(directory, name)
 
 
 @rule(

@@ -1,0 +1,89 @@
+"""The files that a Python source opens by literal paths. It is parsed, never executed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from posixpath import join
+
+from cdk_triton.python_models.reader.known_functions import READS, dotted, is_loader
+
+__all__ = ["opened_files"]
+
+_WRITES = frozenset("wax")
+_PATHS = ("pathlib.Path", "pathlib.PurePath", "os.path.join", "os.fspath", "str")
+
+
+def opened_files(
+    nodes: Sequence[ast.AST], names: frozenset[str], imported: Mapping[str, str]
+) -> Iterator[tuple[int, str]]:
+    """The line and the path of each file that a source reads, also in code that may not run.
+
+    A path is left out if the source handles the error, or if the path or a directory above it is an argument of another
+    call, which may test for it or make it.
+
+    Args:
+        nodes: the nodes of the module.
+        names: the names that the module defines.
+        imported: what its names are imported as.
+    """
+    attempted = {inner for node in nodes if isinstance(node, ast.Try) for inner in _attempted(node)}
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    read = {call: path for call in calls if call not in attempted and (path := _path_of(call, names, imported))}
+    inner = {node for call in read for node in ast.walk(call)}
+    others = [call for call in calls if call not in inner and not dotted(call.func, imported).startswith("sys.path.")]
+    known = {text for call in others for text in _literals(call)}
+    for call, path in read.items():
+        if not any(path == text or path.startswith(f"{text.rstrip('/')}/") for text in known):
+            yield call.lineno, path
+
+
+def _attempted(node: ast.Try) -> Iterator[ast.AST]:
+    """The nodes of a `try` whose errors are caught."""
+    for statement in node.body if node.handlers else ():
+        yield from ast.walk(statement)
+
+
+def _path_of(call: ast.Call, names: frozenset[str], imported: Mapping[str, str]) -> str | None:
+    """The literal path of a file that a call reads; None if there is none."""
+    path, modes = None, call.args[1:2]
+    match call.func:
+        case ast.Name(id="open") if "open" not in names and call.args:
+            path = _text(call.args[0], imported)
+        case ast.Attribute(value=ast.Call() | ast.BinOp() as value, attr=method) if method in READS:
+            path, modes = _text(value, imported), call.args[:1] if method == "open" else []
+        case function if call.args and is_loader(name := dotted(function, imported)):
+            path, modes = _text(call.args[0], imported), []
+            if path is not None and name.endswith("from_pretrained") and not path.startswith("/"):
+                return None  # the name of a model of Hugging Face
+    modes = [*modes, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+    is_reading = all(isinstance(mode, ast.Constant) and not _WRITES & set(str(mode.value)) for mode in modes)
+    return path if path and is_reading and not path.startswith("~") else None
+
+
+def _text(node: ast.expr, imported: Mapping[str, str]) -> str | None:
+    """A path that consists of literals: `Path("/models") / "m"`, `os.path.join("/models", "m")`."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.Call(func=function, args=[_, *_] as given, keywords=[]) if dotted(function, imported) in _PATHS:
+            parts = given
+        case ast.BinOp(left=ast.Call() | ast.BinOp() as left, op=ast.Div(), right=right):
+            parts = [left, right]
+        case _:
+            return None
+    texts = [_text(part, imported) for part in parts]
+    return join("", *(text for text in texts if text is not None)) if None not in texts else None
+
+
+def _literals(call: ast.Call) -> Iterator[str]:
+    """The absolute paths among the arguments of a call."""
+    pending: list[ast.AST] = [*call.args, *(keyword.value for keyword in call.keywords)]
+    while pending:
+        node = pending.pop()
+        match node:
+            case ast.Constant(value=str(text)) if len(text) > 1 and text.startswith("/"):
+                yield text
+            case ast.Call():
+                continue
+        pending += ast.iter_child_nodes(node)

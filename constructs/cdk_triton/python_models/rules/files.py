@@ -1,0 +1,157 @@
+"""CT183: whether a Python model finds the files that it opens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from posixpath import normpath
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.backend_files import BackendFile, Files, below, repository_files
+from cdk_triton.checks.registry import Problem, in_line, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.python_models.initialized import initialized
+from cdk_triton.python_models.modules import needed_sources
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.serve import SINGLE_MODEL_REPOSITORY
+
+_BESIDE = "make the path relative to the source file: Path(__file__).parent"
+# Directories of every Linux image. Other files of an image, such as /models/bert, are not known.
+_OF_IMAGE = frozenset(
+    {
+        *("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "opt", "proc", "run", "sbin", "sys", "tmp", "usr"),
+        *("var",),
+    }
+)
+
+
+@rule(
+    "CT183",
+    Severity.WARNING,
+    "a Python model opens a file by a path that the endpoint does not have",
+    source=backend("python_backend", "src/stub_launcher.cc", 450, 462),
+)
+def missing_path(context: CheckContext) -> Iterator[Problem]:
+    """A Python model opens a file by a path of another machine, or a file that is not in the archive.
+
+    The line fails with `FileNotFoundError`:
+
+    - The process of a Python model runs in the server's working directory, which contains no model. So it does not find
+      a relative path.
+    - A single-model endpoint unpacks the archive in `/opt/ml/model`, and not in `/models`, which `docker run` usually
+      mounts. A multi-model endpoint unpacks each archive in a directory of its own, so a path below `/opt/ml/model`
+      does not exist there.
+    - The file is nowhere in the archive. In many cases, the weights were not copied.
+
+    Make the path relative to the source file with `Path(__file__).parent`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/vocabulary.txt
+        cat dog
+        # model/1/model.py
+        class TritonPythonModel:
+            def initialize(self, args):
+                with open("/models/model/1/vocabulary.txt") as file:
+                    self.words = file.read().split()
+
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/model.py
+        from pathlib import Path
+
+        class TritonPythonModel:
+            def initialize(self, args):
+                with open(Path(__file__).parent / "vocabulary.txt") as file:
+                    self.words = file.read().split()
+
+            def execute(self, requests):
+                return []
+
+    Limits:
+        The rule checks literal paths in a call of `open`, of a method of `Path`, or of a function such as `numpy.load`
+        or `torch.load`. It reports a path outside `/opt/ml/model` only if the repository contains the file that is
+        meant, because the image may have others. It skips a path that the source also tests or makes. In `initialize`,
+        it also follows `__file__` and `args["model_repository"]`, like CT184, as long as no earlier code may have made
+        the file.
+    """
+    suggestions = Suggestions()
+    seen = set()
+    for each, sources in needed_sources(context):
+        changes_directory = any(source.references.changes_directory for source in sources.values())
+        for path, source in sources.items():
+            for opened in source.references.files:
+                if opened.name.startswith("/"):
+                    found = _absolute(context, each, path, opened.name, suggestions)
+                else:
+                    found = None if changes_directory else _relative(each, path, opened.name)
+                if found is not None and (path, opened) not in seen:
+                    seen.add((path, opened))
+                    does, fix = found
+                    yield in_line(path, opened.line, does, fix)
+    for each, outcome, is_first in initialized(context):
+        for absent in outcome.absent if is_first else ():
+            place = PurePosixPath(absent.name)
+            yield in_line(each.path, absent.line, *_missing(each, place, repository_files(context), suggestions))
+
+
+def _relative(each: BackendFile, source: PurePosixPath, name: str) -> tuple[str, str] | None:
+    """What a relative path does, and the fix, if the repository contains the file that is meant."""
+    found = _meant(each, source, name, repository_files(each.context))
+    if found is None:
+        return None
+    return (
+        f"opens the relative path {name!r}, which Python looks up in the server's working directory, so "
+        f"{each.model.name!r} does not find {found}: FileNotFoundError",
+        _BESIDE,
+    )
+
+
+def _absolute(
+    context: CheckContext, each: BackendFile, source: PurePosixPath, name: str, suggestions: Suggestions
+) -> tuple[str, str] | None:
+    """What an absolute path does, and the fix, if the endpoint certainly does not have the file."""
+    files, path = repository_files(context), PurePosixPath(normpath(name))
+    unpacked = PurePosixPath(SINGLE_MODEL_REPOSITORY)
+    where = f"SageMaker unpacks the archive in {unpacked}"
+    if context.mode == "multi":
+        where = "SageMaker unpacks each archive of a multi-model endpoint in a directory of its own"
+    if path.is_relative_to(unpacked) and path != unpacked:
+        place = path.relative_to(unpacked)
+        if context.mode == "single":
+            is_there = files.has(place) or files.has_directory(place)
+            return None if is_there else _missing(each, place, files, suggestions)
+        return f"opens {name!r}, but {where}, so {each.model.name!r} does not find the file: FileNotFoundError", _BESIDE
+    if path.parts[1:2] and path.parts[1] in _OF_IMAGE:
+        return None
+    for start in range(1, len(path.parts) - 1):
+        place = PurePosixPath(*path.parts[start:])
+        if files.has(place) or files.has_directory(place):
+            break
+    else:
+        found = _meant(each, source, path.name, files)
+        if found is None:
+            return None
+        place = found
+    return f"opens {name!r}, but {where}, so {each.model.name!r} does not find {place}: FileNotFoundError", _BESIDE
+
+
+def _missing(each: BackendFile, place: PurePosixPath, files: Files, suggestions: Suggestions) -> tuple[str, str]:
+    """What the line does that opens a file which is not in the archive, and the fix."""
+    beside = [name for name in files.names_in(place.parent) if PurePosixPath(name).suffix == place.suffix]
+    close = suggestions.closest(place.name, beside)
+    return (
+        f"opens {place}, which the archive does not contain, so {each.model.name!r} does not find the file: "
+        "FileNotFoundError",
+        "add the file to the repository, or correct the path" if close is None else f"did you mean {close!r}?",
+    )
+
+
+def _meant(each: BackendFile, source: PurePosixPath, name: str, files: Files) -> PurePosixPath | None:
+    """The file that the author may have meant by a relative path."""
+    directories = (source.parent, each.version, each.model.directory, PurePosixPath())
+    return next((place for place in (below(directory, name) for directory in directories) if files.has(place)), None)
