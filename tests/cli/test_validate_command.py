@@ -57,19 +57,19 @@ def test_json_of_a_clean_repository_is_an_empty_list(run: Any, repository: Path)
     assert (outcome.status, json.loads(outcome.out)) == (0, {"findings": [], "not_read": []})
 
 
-def test_json_has_the_six_fields_of_the_contract(run: Any, broken: Path) -> None:
+def test_json_has_the_fields_of_the_contract(run: Any, broken: Path) -> None:
     outcome = run("validate", broken, "--format", "json")
 
     (finding,) = json.loads(outcome.out)["findings"]
     assert outcome.status == 1
-    assert set(finding) == {"code", "severity", "path", "field", "message", "fix"}
+    assert set(finding) == {"repository", "code", "severity", "path", "field", "message", "fix"}
     assert (finding["severity"], finding["path"]) == ("error", "echo/config.pbtxt")
 
 
 def test_json_lists_what_no_rule_read(run: Any, unread: Path) -> None:
     outcome = run("validate", unread, "--strict", "--format", "json")
     reason = "the checks do not open files of the backend 'dali'"
-    part = {"path": "echo/1/dali.py", "model": "echo", "reason": reason}
+    part = {"repository": str(unread), "path": "echo/1/dali.py", "model": "echo", "reason": reason}
     assert (outcome.status, json.loads(outcome.out)) == (0, {"findings": [], "not_read": [part]})
 
 

@@ -15,7 +15,7 @@ from cdk_triton.artifacts.keys import Keys, keys_and_files
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
 from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.repository_cache import cached_answer
-from cdk_triton.checks import NotRead
+from cdk_triton.checks import NotRead, Report
 from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Severity
@@ -23,7 +23,7 @@ from cdk_triton.triton.repository import PromisedFiles
 from cdk_triton.triton.repository_settings import SETTINGS_NAME
 from cdk_triton.triton.server_options import loaded_models
 
-__all__ = ["Prepared", "findings_of", "prepare", "prepared_document"]
+__all__ = ["Prepared", "findings_of", "prepare", "prepared_document", "served_report"]
 
 _QUESTION: Final = "prepared 2"
 """The number is raised when `prepared_document` returns other members, so that older cached answers are not used."""
@@ -138,15 +138,7 @@ def prepared_document(
     uncompressed: bool = False,
 ) -> dict[str, Any]:
     """The content of a `Prepared`, as JSON values; the arguments and errors are those of `prepare`."""
-    single = mode == "single"
-    named = [*environment.additional_models, *loaded_models(environment.additional_args)]
-    report = repository.report(
-        mode,
-        platform,
-        default_model=environment.default_model_name if single else None,
-        additional_models=named if single else (),
-        environment=environment,
-    )
+    report = served_report(repository, mode, platform, environment)
     entry = repository.entry_model(mode)
     broken = _missing_promised_files(repository)
     given = _without_promised_files(repository)
@@ -169,6 +161,27 @@ def prepared_document(
         "files": files,
         "build": build,
     }
+
+
+def served_report(
+    repository: ModelRepository,
+    mode: Mode,
+    platform: ServingPlatform,
+    environment: ContainerEnvironment,
+    *,
+    preflight: bool = False,
+) -> Report:
+    """The report on a repository as a container with these settings serves it; `environment` names the models."""
+    single = mode == "single"
+    named = [*environment.additional_models, *loaded_models(environment.additional_args)]
+    return repository.report(
+        mode,
+        platform,
+        default_model=environment.default_model_name if single else None,
+        additional_models=named if single else (),
+        environment=environment,
+        preflight=preflight,
+    )
 
 
 def findings_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:

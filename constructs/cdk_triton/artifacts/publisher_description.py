@@ -21,7 +21,7 @@ from cdk_triton.protocol.publisher import BuildingPublisher, DeclaredBuilds
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
 
-__all__ = ["PUBLISHER_METADATA", "PublisherDescription", "platform_name"]
+__all__ = ["PUBLISHER_METADATA", "PublisherDescription", "parse_serving", "platform_name", "serving_document"]
 
 PUBLISHER_METADATA: Final = "cdk-triton:Publisher"
 """The key in the metadata of a publisher's state machine."""
@@ -63,21 +63,13 @@ class PublisherDescription:
 
     def document(self) -> dict[str, Any]:
         """The description as JSON."""
-        platform = self.platform
-        # The registry of an image may be an unresolved token, and no key depends on it.
-        image = None if platform.image is None else f"image@{platform.image_identity}"
         return {
             "schema": BuildingPublisher.SCHEMA,
             "multi_model": self.multi_model,
             "fleet": self.fleet,
-            "platform": _given({"instance_type": platform.instance_type, "release": platform.release, "image": image}),
-            "environment": {
-                each.name: _plain(getattr(self.environment, each.name))
-                for each in fields(ContainerEnvironment)
-                if each.name not in _NOT_CHECKED and getattr(self.environment, each.name) != each.default
-            },
+            **serving_document(self.platform, self.environment),
             "max_concurrency": self.max_concurrency,
-            "keys": asdict(key_inputs(platform)),
+            "keys": asdict(key_inputs(self.platform)),
             **({} if self.builder is None else {"builds": self._builds(self.builder).text().decode()}),
             **({"is_next": True} if self.is_next else {}),
         }
@@ -99,9 +91,7 @@ class PublisherDescription:
         """
         try:
             require_schema(document, BuildingPublisher.SCHEMA)
-            platform = ServingPlatform(**document["platform"])
-            settings = {name: _frozen(value) for name, value in document.get("environment", {}).items()}
-            environment = ContainerEnvironment(**settings)
+            platform, environment = parse_serving(document)
             concurrency = int(document["max_concurrency"])
             builds = DeclaredBuilds.parse(document["builds"]) if "builds" in document else None
             found = cls(
@@ -129,6 +119,30 @@ class PublisherDescription:
                 "version that deployed the publisher, or deploy the publisher's stack with this version"
             )
         return found
+
+
+def serving_document(platform: ServingPlatform, environment: ContainerEnvironment) -> dict[str, Any]:
+    """What serves repositories, as JSON: the part on which the checks and the keys depend."""
+    # The registry of an image may be an unresolved token, and no key depends on it.
+    image = None if platform.image is None else f"image@{platform.image_identity}"
+    return {
+        "platform": _given({"instance_type": platform.instance_type, "release": platform.release, "image": image}),
+        "environment": {
+            each.name: _plain(getattr(environment, each.name))
+            for each in fields(ContainerEnvironment)
+            if each.name not in _NOT_CHECKED and getattr(environment, each.name) != each.default
+        },
+    }
+
+
+def parse_serving(document: Mapping[str, Any]) -> tuple[ServingPlatform, ContainerEnvironment]:
+    """The platform and the environment that `serving_document` wrote.
+
+    Raises:
+        ConfigurationError, LookupError, TypeError, AttributeError: another version of the library wrote it.
+    """
+    settings = {name: _frozen(value) for name, value in document.get("environment", {}).items()}
+    return ServingPlatform(**document["platform"]), ContainerEnvironment(**settings)
 
 
 def _reason(error: Exception) -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from cdk_triton.checks import NotRead, Report, Rule, rule_of
+from cdk_triton.checks import NotRead, Rule, rule_of
+from cdk_triton.cli.checked import Checked
 from cdk_triton.triton import Finding, ModelRepository
 from cdk_triton.triton.findings import joined, printable
 from cdk_triton.triton.locations import Locations
@@ -28,19 +29,25 @@ _CHECKOUT = "%SRCROOT%"
 _REPOSITORY = "REPOSITORY"
 
 
-def sarif_log(repository: ModelRepository, report: Report) -> dict[str, Any]:
-    """A SARIF log with one run: the findings, their rules, the rules that did not run, and what no rule read.
+def sarif_log(found: Sequence[Checked]) -> dict[str, Any]:
+    """A SARIF log with a run for each repository: the findings, their rules, which did not run, and what none read.
 
     What did not happen is a notification of the invocation (sections 3.20.21 and 3.20.22). It is not a result with the
     kind `notApplicable`, because GitHub's list of the properties of a result that it reads has no `kind`.
 
     The log omits acknowledged findings, because GitHub opens an alert even for a suppressed result.
     """
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [_run(each) for each in found]}
+
+
+def _run(checked: Checked) -> dict[str, Any]:
+    report = checked.report
     codes = sorted({finding.code for finding in report.findings})
-    places = _SarifPlaces(repository)
-    run: dict[str, Any] = {
+    places = _SarifPlaces(checked.repository)
+    served_by = f"{checked.construct}/" if checked.construct else ""
+    return {
         "tool": _tool([_rule(rule_of(code)) for code in codes]),
-        "automationDetails": {"id": f"cdk-triton/{places.name}/"},
+        "automationDetails": {"id": f"cdk-triton/{places.name}/{served_by}"},
         "columnKind": "unicodeCodePoints",
         "invocations": [
             {
@@ -52,7 +59,6 @@ def sarif_log(repository: ModelRepository, report: Report) -> dict[str, Any]:
         "originalUriBaseIds": {places.base: {"uri": f"{places.top.as_uri()}/"}},
         "results": list(_results(report.findings, codes, places)),
     }
-    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
 def failed_log(reason: str) -> dict[str, Any]:

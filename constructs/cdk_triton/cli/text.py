@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import typer
 
 from cdk_triton._wording import listed
-from cdk_triton.checks import Need, Report, paths_not_read
+from cdk_triton.checks import Need, paths_not_read
+from cdk_triton.cli.checked import Checked
 from cdk_triton.cli.terminal import bold, coloured, columns_of, cropped, fold, width
 from cdk_triton.triton import Finding, ModelRepository
 from cdk_triton.triton.findings import printable
 from cdk_triton.triton.locations import Location, Locations
 
-__all__ = ["explanation", "headline", "print_report"]
+__all__ = ["explanation", "headline", "print_reports"]
 
 _INDENT = "    "
 _FIXES: Mapping[Need, str] = {
@@ -25,17 +27,30 @@ _CONTEXT = 120  # columns of a line of a file, where there is no terminal to ask
 _MANY = 20  # findings, from which on they are counted by rule
 
 
-def print_report(repository: ModelRepository, report: Report, hidden: Sequence[Finding] = ()) -> None:
-    """Print the findings and a summary, which also counts the findings that `--ignore` hides."""
-    locations = Locations(repository)
-    for heading, findings in _findings_by_model(repository, report.findings).items():
-        typer.echo(bold(printable(heading)))
-        for finding in sorted(findings, key=lambda each: _sort_key(each, locations.of(each))):
-            for line in _lines(repository, locations, finding):
-                typer.echo(line)
+def print_reports(found: Sequence[Checked]) -> None:
+    """Print the findings and a summary of each repository, and at the end what all of them have in common."""
+    for each in found:
+        for line in (*_findings(each), *_summary(each)):
+            typer.echo(line)
+        if len(found) > 1:
             typer.echo()
-    for line in _summary(repository, report, hidden):
+    if len(found) > 1:
+        counts = _counts([finding for each in found for finding in each.report.findings])
+        typer.echo(bold(f"{len(found)} repositories: {', '.join(counts)}"))
+    for line in _skipped_lines(found):
         typer.echo(line)
+    first = next((finding for each in found for finding in each.report.findings), None)
+    if first is not None:
+        typer.echo(explanation(first.code))
+
+
+def _findings(checked: Checked) -> Iterator[str]:
+    locations = Locations(checked.repository)
+    for heading, findings in _findings_by_model(checked.repository, checked.report.findings).items():
+        yield bold(printable(heading))
+        for finding in sorted(findings, key=lambda each: _sort_key(each, locations.of(each))):
+            yield from _lines(checked.repository, locations, finding)
+            yield ""
 
 
 def headline(path: str, finding: Finding, location: Location | None) -> str:
@@ -101,15 +116,14 @@ def _marked(text: str, location: Location) -> Iterator[str]:
     yield f"{_INDENT}{' ' * len(number)} | {' ' * columns_of(before)}{mark}"
 
 
-def _summary(repository: ModelRepository, report: Report, hidden: Sequence[Finding]) -> Iterator[str]:
-    severities = Counter(finding.severity.value for finding in report.findings)
-    counts = [_counted(severities[severity], severity) for severity in ("error", "warning") if severities[severity]]
-    parts = [_counted(len(repository.models), "model"), *(counts or ["no findings"])]
+def _summary(checked: Checked) -> Iterator[str]:
+    repository, report, hidden = checked.repository, checked.report, checked.hidden
+    parts = [_counted(len(repository.models), "model"), *_counts(report.findings)]
     if report.acknowledged:
         parts.append(f"{len(report.acknowledged)} acknowledged")
     if hidden:
         parts.append(f"{len(hidden)} ignored")
-    yield bold(fold(f"{printable(str(repository.root))}: {', '.join(parts)}", width(), hanging=_INDENT))
+    yield bold(fold(f"{printable(checked.name)}: {', '.join(parts)}", width(), hanging=_INDENT))
     for code in dict.fromkeys(finding.code for finding in report.acknowledged):
         reason = printable(repository.acknowledgements[code].strip())
         yield fold(f"{code} is acknowledged: {reason}", width(), indent=_INDENT, hanging=_INDENT)
@@ -117,24 +131,34 @@ def _summary(repository: ModelRepository, report: Report, hidden: Sequence[Findi
         by_code = Counter(f"{finding.code} ({finding.severity})" for finding in hidden)
         hidden_counts = ", ".join(f"{each} {count}" for each, count in sorted(by_code.items()))
         yield fold(f"ignored by --ignore: {hidden_counts}", width(), indent=_INDENT, hanging=_INDENT)
-    yield from _unchecked_lines(repository, report)
+    for reason, paths in paths_not_read(report.not_read).items():
+        yield fold(printable(f"not read: {listed(paths)} ({reason})"), width(), indent=_INDENT, hanging=_INDENT)
     if len(report.findings) > _MANY:
         most = Counter(finding.code for finding in report.findings).most_common()
         yield fold(", ".join(f"{each} {count}" for each, count in most), width(), indent=_INDENT, hanging=_INDENT)
-    if report.findings:
-        yield explanation(report.findings[0].code)
 
 
-def _unchecked_lines(repository: ModelRepository, report: Report) -> Iterator[str]:
-    skipped = Counter(each.requires for each in report.skipped)
-    plans = {model.name: len(model.served_versions) for model in repository.models if model.backend_name == "tensorrt"}
-    if sum(each.model in plans for each in report.not_read) >= sum(plans.values()):
-        skipped.pop("preflight", None)  # there is nothing to ask the parser
-    for reason, paths in paths_not_read(report.not_read).items():
-        yield fold(printable(f"not read: {listed(paths)} ({reason})"), width(), indent=_INDENT, hanging=_INDENT)
+def _counts(findings: Sequence[Finding]) -> list[str]:
+    severities = Counter(finding.severity.value for finding in findings)
+    counts = [_counted(severities[severity], severity) for severity in ("error", "warning") if severities[severity]]
+    return counts or ["no findings"]
+
+
+def _skipped_lines(found: Sequence[Checked]) -> Iterator[str]:
+    skipped = {need: max(map(partial(_skipped, need), found)) for need in _FIXES}
     for need, fix in _FIXES.items():
         if skipped[need]:
             yield fold(f"{_counted(skipped[need], 'rule')} skipped, {fix}", width(), indent=_INDENT, hanging=_INDENT)
+
+
+def _skipped(need: Need, checked: Checked) -> int:
+    """How many rules were skipped for lack of an input that they could use."""
+    models = checked.repository.models
+    plans = {model.name: len(model.served_versions) for model in models if model.backend_name == "tensorrt"}
+    unread = sum(each.model in plans for each in checked.report.not_read)
+    if need == "preflight" and unread >= sum(plans.values()):
+        return 0  # there is nothing to ask the parser
+    return sum(each.requires == need for each in checked.report.skipped)
 
 
 def _counted(count: int, word: str) -> str:

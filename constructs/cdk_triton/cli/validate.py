@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cdk_triton._wording import did_you_mean, listed
+from cdk_triton.cli.app_option import require_assembly
+from cdk_triton.cli.checked import Checked
+from cdk_triton.cli.given import require_unused
 from cdk_triton.cli.platform_option import platform_of
 from cdk_triton.errors import ConfigurationError, RepositoryError, RuleError
 
 if TYPE_CHECKING:
-    from cdk_triton.checks import NotRead, Report
+    from cdk_triton.artifacts.served_repositories import ServedRepository
+    from cdk_triton.checks import Report
+    from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import Finding, ModelRepository
 
 __all__ = ["validate"]
@@ -70,7 +76,20 @@ def _known_prefixes(prefixes: list[str] | None) -> list[str]:
     return [prefix.upper() for prefix in prefixes]
 
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The model repository.", show_default=False)]
+Directories = Annotated[
+    list[Path] | None, typer.Argument(metavar="DIR", help="The model repositories.", show_default=False)
+]
+AppOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--app",
+        "-a",
+        metavar="DIR",
+        help="Check the repositories of an app, as its models serve them: the cloud assembly that `cdk synth` wrote, "
+        "such as cdk.out.",
+        show_default=False,
+    ),
+]
 PlatformOption = Annotated[
     str | None,
     typer.Option(metavar="RELEASE/INSTANCE", help="Check also against this serving platform, e.g. 26.05/ml.g5.xlarge."),
@@ -112,7 +131,9 @@ AdditionalModels = Annotated[
 
 
 def validate(
-    directory: Directory,
+    context: typer.Context,
+    directories: Directories = None,
+    app: AppOption = None,
     platform: PlatformOption = None,
     image: ImageOption = None,
     mode: ModeOption = Mode.SINGLE,
@@ -123,24 +144,65 @@ def validate(
     ignored: Ignored = None,
     strict: Strict = False,
 ) -> None:
-    """Check a model repository; exit 1 if Triton or SageMaker would reject it."""
+    """Check model repositories, or those of an app; exit 1 if Triton or SageMaker would reject one."""
     _require_single_mode(mode, default_model, additional_models)
-    target = platform_of(platform, image, takes_image=True)
+    checks: Iterable[tuple[str, Callable[[], tuple[ModelRepository, Report]]]]
+    if app is not None:
+        options = ("platform", "image", "mode", "default_model", "additional_models")
+        require_unused(context, "--app", *options)
+        if directories:
+            raise typer.BadParameter("name directories, or the app with --app, but not both", param_hint="DIR")
+        checks = [(each.construct, partial(_check_served, each, preflight)) for each in _served(app)]
+    elif directories:
+        target = platform_of(platform, image, takes_image=True)
+        options = {"default_model": default_model, "additional_models": additional_models or (), "preflight": preflight}
+        checks = [("", partial(_check_directory, each, mode.value, target, options)) for each in directories]
+    else:
+        raise typer.BadParameter("name the directory of a model repository, or the app with --app", param_hint="DIR")
     from cdk_triton.triton import Severity
 
+    found: list[Checked] = []
     with _without_garbage_collection(), _failure_reported(output):
-        repository = _read_repository(directory)
-        report = repository.report(
-            mode.value,
-            target,
-            default_model=default_model,
-            additional_models=additional_models or (),
-            preflight=preflight,
-        )
-    shown, hidden = _split_ignored(report, ignored)
-    _print(output, repository, shown, hidden)
-    if any(strict or finding.severity is Severity.ERROR for finding in shown.findings):
+        for construct, check in checks:
+            repository, report = check()
+            shown, hidden = _split_ignored(report, ignored)
+            found.append(Checked(repository, shown, hidden, construct))
+    _print(output, found)
+    if any(strict or finding.severity is Severity.ERROR for each in found for finding in each.report.findings):
         raise typer.Exit(1)
+
+
+def _check_directory(
+    directory: Path, mode: str, platform: ServingPlatform | None, options: Mapping[str, Any]
+) -> tuple[ModelRepository, Report]:
+    repository = _read_repository(directory)
+    return repository, repository.report(mode, platform, **options)
+
+
+def _check_served(served: ServedRepository, preflight: bool) -> tuple[ModelRepository, Report]:
+    from cdk_triton.artifacts.prepare import served_report
+
+    repository = served.read()
+    return repository, served_report(repository, served.mode, served.platform, served.environment, preflight=preflight)
+
+
+def _served(app: Path) -> list[ServedRepository]:
+    """The repositories that the models of an app serve."""
+    from cdk_triton.artifacts.served_repositories import SERVED_METADATA, served_repositories
+    from cdk_triton.cli.artifacts.assembly import read_metadata
+
+    found = [
+        repository
+        for construct, document, assembly in read_metadata(require_assembly(app), SERVED_METADATA)
+        for repository in served_repositories(construct, document, assembly)
+    ]
+    if not found:
+        raise typer.BadParameter(
+            f"{app} has no TritonModel or TritonMultiModel with a repository, or an older cdk-triton has written it: "
+            "run `cdk synth` again, or name directories",
+            param_hint="'--app'",
+        )
+    return found
 
 
 def _read_repository(directory: Path) -> ModelRepository:
@@ -213,7 +275,8 @@ def _failure_reported(output: FindingsFormat) -> Iterator[None]:
 
             rule = UNREADABLE if isinstance(error, RepositoryError) else CRASH
             message, _, fix = printable(str(error)).rpartition("; ")
-            typer.echo(_as_json([Finding(rule.code, rule.severity, ".", "", message or fix, fix)], []))
+            finding = Finding(rule.code, rule.severity, ".", "", message or fix, fix)
+            typer.echo(_as_json([_row(finding)], []))
         elif output is FindingsFormat.SARIF:
             from cdk_triton.cli.sarif import failed_log
 
@@ -221,32 +284,38 @@ def _failure_reported(output: FindingsFormat) -> Iterator[None]:
         raise
 
 
-def _print(output: FindingsFormat, repository: ModelRepository, report: Report, hidden: Sequence[Finding]) -> None:
+def _print(output: FindingsFormat, found: Sequence[Checked]) -> None:
     if output is FindingsFormat.JSON:
-        typer.echo(_as_json(report.findings, report.not_read))
+        where = {id(each): _where(each) for each in found}
+        findings = [where[id(each)] | _row(finding) for each in found for finding in each.report.findings]
+        not_read = [where[id(each)] | part._asdict() for each in found for part in each.report.not_read]
+        typer.echo(_as_json(findings, not_read))
     elif output is FindingsFormat.SARIF:
         from cdk_triton.cli.sarif import sarif_log
 
-        typer.echo(json.dumps(sarif_log(repository, report), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(sarif_log(found), indent=2, ensure_ascii=False))
     else:
-        from cdk_triton.cli.text import print_report
+        from cdk_triton.cli.text import print_reports
 
-        print_report(repository, report, hidden)
+        print_reports(found)
 
 
-def _as_json(findings: Sequence[Finding], not_read: Sequence[NotRead]) -> str:
+def _where(checked: Checked) -> dict[str, str]:
+    repository = {"repository": str(checked.repository.root)}
+    return {**repository, "construct": checked.construct} if checked.construct else repository
+
+
+def _row(finding: Finding) -> dict[str, str]:
     # Written out: these names are a contract with other programs, the dataclass is not.
-    rows = [
-        {
-            "code": finding.code,
-            "severity": finding.severity.value,
-            "path": finding.path,
-            "field": finding.field,
-            "message": finding.message,
-            "fix": finding.fix,
-        }
-        for finding in findings
-    ]
-    return json.dumps(
-        {"findings": rows, "not_read": [each._asdict() for each in not_read]}, indent=2, ensure_ascii=False
-    )
+    return {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "path": finding.path,
+        "field": finding.field,
+        "message": finding.message,
+        "fix": finding.fix,
+    }
+
+
+def _as_json(findings: Sequence[Mapping[str, str]], not_read: Sequence[Mapping[str, str]]) -> str:
+    return json.dumps({"findings": findings, "not_read": not_read}, indent=2, ensure_ascii=False)

@@ -19,7 +19,16 @@ from cdk_triton.protocol.documents import DocumentError, OtherVersionError
 from cdk_triton.protocol.layout import ASSET_PREFIX
 from cdk_triton.protocol.plan import StackPlan
 
-__all__ = ["Asset", "Planned", "StackAssembly", "read_all_templates", "read_plans", "read_stack", "read_templates"]
+__all__ = [
+    "Asset",
+    "Planned",
+    "StackAssembly",
+    "read_all_templates",
+    "read_metadata",
+    "read_plans",
+    "read_stack",
+    "read_templates",
+]
 
 RESOURCE_TYPE = "Custom::TritonArtifacts"
 
@@ -152,6 +161,19 @@ def read_plans(app: Path, account: str, region: str) -> Iterator[tuple[str, list
         yield stack.name, [_plan(files[key]) for key in keys if isinstance(key, str) and key in files]
 
 
+def read_metadata(app: Path, kind: str) -> Iterator[tuple[str, Any, Path]]:
+    """The metadata of this type in a cloud assembly: the construct's path, the data, and the assembly of its stack.
+
+    Raises:
+        ConfigurationError: a file of the cloud assembly cannot be read.
+    """
+    for stack in _stacks(app):
+        for path, entries in stack.metadata.items():
+            yield from (
+                (path.removeprefix("/"), each["data"], stack.directory) for each in entries if each["type"] == kind
+            )
+
+
 def _stacks_for(app: Path, account: str, region: str) -> Iterator[_Stack]:
     for stack in _stacks(app):
         place = stack.environment.removeprefix("aws://").split("/")
@@ -169,6 +191,14 @@ class _Stack:
     environment: str
     properties: Mapping[str, Any]
     asset_manifests: tuple[Path, ...]
+    artifact: Mapping[str, Any]
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The metadata of the constructs by path; newer versions of the CDK write them into a file of their own."""
+        file = self.artifact.get("additionalMetadataFile")
+        other = {} if file is None else _json(self.directory / file)
+        return {**self.artifact.get("metadata", {}), **other}
 
 
 def _stacks(directory: Path) -> Iterator[_Stack]:
@@ -184,7 +214,9 @@ def _stacks(directory: Path) -> Iterator[_Stack]:
             ]
             path = artifact.get("displayName", id_).partition(" ")[0]  # "Stage/Stack (Stage-Stack)"
             name = properties.get("stackName", id_)
-            yield _Stack(directory, id_, path, name, artifact.get("environment", ""), properties, tuple(manifests))
+            yield _Stack(
+                directory, id_, path, name, artifact.get("environment", ""), properties, tuple(manifests), artifact
+            )
 
 
 def _check_environment(stack: _Stack, pseudo: Mapping[str, str]) -> None:

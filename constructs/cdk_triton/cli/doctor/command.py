@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdk_triton.cli.app_option import require_assembly
 from cdk_triton.cli.doctor.answers import Answer, State
 from cdk_triton.cli.platform_option import platform_of
 from cdk_triton.cli.terminal import bold, coloured, fold, width
@@ -69,12 +70,7 @@ def _assembly(app: Path | None) -> Path | None:
     found = Path("cdk.out") if app is None else app
     if (found / "manifest.json").is_file():
         return found
-    if app is not None:
-        raise typer.BadParameter(
-            f"{app} is not a cloud assembly, because it has no manifest.json: run `cdk synth` first.",
-            param_hint="'--app'",
-        )
-    return None
+    return None if app is None else require_assembly(app)
 
 
 def _examine(platform: ServingPlatform | None, app: Path | None) -> Iterator[Answer]:

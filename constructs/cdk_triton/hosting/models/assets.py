@@ -113,7 +113,8 @@ class CloudAssembly:
         self._is_in_pipeline = stage is not app
         # A nested Stage has a directory of its own, but assets lie in the app's.
         self._assets = Path(stage.asset_outdir)
-        self._from_manifest = PurePosixPath(os.path.relpath(self._assets, stage.outdir))
+        self.outdir = Path(stage.outdir)
+        self._from_manifest = PurePosixPath(os.path.relpath(self._assets, self.outdir))
         self._directory: str | None = None  # of the assets in their bucket, known with the first one
 
     def add_archive(self, prepared: Prepared, *, pack: bool) -> str:

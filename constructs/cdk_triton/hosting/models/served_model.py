@@ -12,6 +12,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton.artifacts.prepare import Prepared, prepare
+from cdk_triton.artifacts.served_repositories import SERVED_METADATA, served_document
 from cdk_triton.hosting.access.images import container_image
 from cdk_triton.hosting.access.network import connections, model_network
 from cdk_triton.hosting.models.assets import Artifact, CloudAssembly, stage
@@ -100,6 +101,10 @@ class ServedModel(Resource):
             report_not_read(self, found.not_read, what=what)
             report_errors(self, [(RECIPE_ERROR, f"{what}: {error}") for error in found.errors])
             prepared |= dict.fromkeys(names, found)
+        distinct = {id(each): each for each in repositories.values()}.values()
+        if distinct:
+            described = served_document(distinct, mode, self.platform, settings, self._assembly.outdir)
+            self.node.add_metadata(SERVED_METADATA, described)
         warn_about_platform(self, self.platform)
         pack = all(each.is_sound for each in prepared.values())
         artifacts = {

@@ -1,0 +1,123 @@
+"""The repositories that a model of an app serves, as the cloud assembly describes them.
+
+`cdk-triton validate --app` reads the description, because it does not run the app. It is in the metadata of the
+construct, which the CDK writes into the cloud assembly beside the templates, so it is never deployed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from cdk_triton.artifacts.publisher_description import parse_serving, serving_document
+from cdk_triton.artifacts.recipes.documents import DeclaredRecipe, parse_recipe, recipe_document
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ContainerEnvironment, Mode, ModelRepository
+from cdk_triton.triton.repository import PromisedFiles, Recipe
+
+__all__ = ["SERVED_METADATA", "ServedRepository", "served_document", "served_repositories"]
+
+SERVED_METADATA: Final = "cdk-triton:Repositories"
+"""The type of the metadata of a `TritonModel` or `TritonMultiModel`."""
+
+
+@dataclass(frozen=True)
+class ServedRepository:
+    """A repository of an app, and how the app serves it.
+
+    Attributes:
+        construct: the path of the construct that serves it.
+        directory: the directory of the repository.
+        mode: how an endpoint serves it.
+        platform: the platform that serves it.
+        environment: the container's settings, without the variables for the models' own use.
+        acknowledge: the warnings that the app acknowledges, and those of the repository itself.
+        recipes: the recipes of the app. A recipe of the user's own class is replaced by the files that it makes.
+    """
+
+    construct: str
+    directory: Path
+    mode: Mode
+    platform: ServingPlatform
+    environment: ContainerEnvironment
+    acknowledge: Mapping[str, str]
+    recipes: tuple[Recipe, ...]
+
+    def read(self) -> ModelRepository:
+        """Read the repository as the app does.
+
+        Raises:
+            RepositoryError: the directory cannot be read.
+        """
+        return ModelRepository.from_directory(self.directory, acknowledge=self.acknowledge, recipes=self.recipes)
+
+
+def served_document(
+    repositories: Iterable[ModelRepository],
+    mode: Mode,
+    platform: ServingPlatform,
+    environment: ContainerEnvironment,
+    assembly: Path,
+) -> dict[str, Any]:
+    """The description as JSON.
+
+    Args:
+        repositories: the repositories that the construct serves.
+        mode: how an endpoint serves them.
+        platform: the platform that serves them.
+        environment: the container's settings.
+        assembly: the directory of the cloud assembly, to which the directories are relative, so that both can move.
+    """
+    return {
+        "mode": mode,
+        **serving_document(platform, environment),
+        "repositories": [
+            {
+                "directory": os.path.relpath(each.root.resolve(), assembly.resolve()),
+                "acknowledge": dict(each.acknowledgements),
+                "recipes": [_recipe(recipe) for recipe in each.recipes if not isinstance(recipe, PromisedFiles)],
+            }
+            for each in repositories
+        ],
+    }
+
+
+def served_repositories(construct: str, document: Mapping[str, Any], assembly: Path) -> Iterator[ServedRepository]:
+    """The repositories of a description.
+
+    Args:
+        construct: the path of the construct.
+        document: what `served_document` wrote.
+        assembly: the directory of the cloud assembly.
+
+    Raises:
+        ConfigurationError: another version of the library wrote the description.
+    """
+    try:
+        platform, environment = parse_serving(document)
+        for each in document["repositories"]:
+            directory = Path(os.path.relpath(assembly / each["directory"]))
+            recipes = tuple(map(_parsed, each["recipes"]))
+            mode = cast("Mode", document["mode"])
+            yield ServedRepository(construct, directory, mode, platform, environment, each["acknowledge"], recipes)
+    except (ConfigurationError, LookupError, TypeError, AttributeError) as error:
+        raise ConfigurationError(
+            f"another version of cdk-triton has written what {construct} serves ({error}): run `cdk synth` again"
+        ) from error
+
+
+def _recipe(recipe: Recipe) -> dict[str, Any]:
+    if isinstance(recipe, DeclaredRecipe):
+        return {"document": json.dumps(recipe_document(recipe))}  # as text, because metadata loses null values
+    return {"produces": list(recipe.produces)}
+
+
+def _parsed(document: Mapping[str, Any]) -> Recipe:
+    if "document" in document:
+        return parse_recipe(json.loads(document["document"]))
+    return PromisedFiles(tuple(document["produces"]))
