@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pytest
 from tests.cli.bench.measurements import rate
 from tests.docs.blocks import of_kind
 
+from cdk_triton.cli.bench.arrivals import send_times
+from cdk_triton.cli.bench.kinds import Arrivals
 from cdk_triton.cli.bench.measurement import Measurement
 from cdk_triton.cli.bench.report import Report, as_json, as_text
 
@@ -58,14 +63,31 @@ def test_the_knee_ends_for_the_reason_of_the_next_rate() -> None:
 
 
 def test_a_short_measurement_says_how_long_the_next_percentile_takes() -> None:
-    few = Measurement(5, seconds=18, planned=90)
+    few = Measurement(5, seconds=20, planned=90)
     for _ in range(90):
         few.latency.record_value(14_900_000)
 
     lines = list(as_text(Report("shop", True, 1, sweep=[few])))
 
     assert "14,9" in lines[1]
-    assert lines[2] == "P90 needs 100 answers: --duration 20 or more at this rate"
+    assert lines[2] == "P90 needs 100 answers: --duration 30 or more at this rate"
+
+
+@pytest.mark.parametrize("arrivals", Arrivals)
+@pytest.mark.parametrize("share", [1.0, 0.7], ids="{:.0%} answered".format)
+@pytest.mark.parametrize("per_second", [0.5, 5, 20])
+def test_the_advised_duration_is_long_enough(per_second: float, share: float, arrivals: Arrivals) -> None:
+    def measured(seconds: float, seed: int) -> Measurement:
+        found = Measurement(per_second, seconds, planned=len(send_times(per_second, seconds, arrivals, seed)))
+        found.latency.record_value(1000, int(found.planned * share))
+        return found
+
+    for seed, seconds in itertools.product(range(10), (40, 100, 300)):
+        first = measured(seconds, seed)
+        if first.next_percentile is not None:
+            line = next(each for each in as_text(Report("shop", True, 1, sweep=[first])) if "--duration" in each)
+            advised = int(line.split("--duration ")[1].split()[0])
+            assert first.next_percentile[0] in measured(advised, seed).percentiles
 
 
 def test_errors_are_shown_with_the_first_message_of_each_code() -> None:

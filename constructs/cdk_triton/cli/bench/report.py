@@ -16,6 +16,9 @@ from cdk_triton.triton.findings import printable
 
 __all__ = ["STAND_INS", "Report", "as_json", "as_text"]
 
+_DEVIATIONS, _ROUND_SECONDS = 3, 5
+"""The count of a Poisson process varies by the root of its mean, so a longer advice is not missed by chance."""
+
 STAND_INS = "a measurement of stand-ins on this machine, not of a GPU: no setting follows from it"
 
 
@@ -151,7 +154,10 @@ def _missing_percentiles(measured: Sequence[Measurement]) -> Iterator[str]:
     if last.next_percentile is None or last.is_interrupted or not last.answered:
         return
     percentile, needed = last.next_percentile
-    yield f"P{percentile:g} needs {needed:,} answers: --duration {math.ceil(needed / last.rate)} or more at this rate"
+    rate = last.answered / max(last.seconds, last.planned / last.rate)
+    seconds = (needed + _DEVIATIONS * math.sqrt(needed)) / rate
+    duration = _ROUND_SECONDS * math.ceil(seconds / _ROUND_SECONDS)
+    yield f"P{percentile:g} needs {needed:,} answers: --duration {duration} or more at this rate"
 
 
 def _number(value: float) -> str:
