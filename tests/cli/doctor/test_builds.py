@@ -106,6 +106,18 @@ def test_an_app_that_builds_nothing_is_not_mentioned(plans: Any, doctor: Any, aw
     assert f"{SUBJECT}: " not in doctor("--app", assembly("Served", _template(len(plans)), plans)).out
 
 
+def test_a_platform_adds_no_quota_of_a_builder_that_the_app_does_not_use(doctor: Any, aws: Any, assembly: Any) -> None:
+    listed = {"QuotaName": CODEBUILD, "QuotaCode": "L-12345678", "Value": 0.0}
+    aws.answers("ListServiceQuotas", {"Quotas": [listed]})
+
+    app = assembly("Served", _template(1), [ON_PROCESSING])
+    out = doctor("--platform", "25.09/ml.g5.2xlarge", "--app", app).out
+
+    assert "build quota" not in out
+    assert CODEBUILD not in out
+    assert f"{SUBJECT}: " in out
+
+
 def test_a_quota_that_no_list_has_is_unknown(doctor: Any, aws: Any, assembly: Any) -> None:
     for operation in ("ListServiceQuotas", "ListAWSDefaultServiceQuotas"):
         aws.answers(operation, {"Quotas": []})

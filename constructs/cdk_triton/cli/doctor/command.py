@@ -22,7 +22,9 @@ __all__ = ["doctor"]
 
 _INDENT = "    "
 _OF_ACCOUNT = ("bootstrap", "service-linked role", "Lambda concurrency")
-_OF_PLATFORM = ("image", "endpoint quota", "build quota")
+_OF_PLATFORM = ("image", "endpoint quota")
+_WITHOUT_APP = ("build quota",)
+"""The check of an app knows which builders it uses."""
 
 PlatformOption = Annotated[
     str | None,
@@ -51,16 +53,17 @@ def doctor(platform: PlatformOption = None, app: AppOption = None) -> None:
 
     Example: cdk-triton doctor --platform 26.05/ml.g5.xlarge
     """
-    target = platform_of(platform)
+    target, assembly = platform_of(platform), _assembly(app)
     answers: list[Answer] = []
-    for answer in _examine(target, _assembly(app)):
+    for answer in _examine(target, assembly):
         answers.append(answer)
         _print(answer)
     states = Counter(answer.state for answer in answers)
     typer.echo(
         bold(f"{len(answers)} checks: {', '.join(_counted(states[each], each) for each in State if states[each])}")
     )
-    for line in _left_out({answer.subject for answer in answers}, target):
+    of_platform = _OF_PLATFORM + (_WITHOUT_APP if assembly is None else ())
+    for line in _left_out({answer.subject for answer in answers}, of_platform, is_given=target is not None):
         typer.echo(fold(line, width(), indent=_INDENT, hanging=_INDENT))
     if states[State.ERROR]:
         raise typer.Exit(1)
@@ -87,9 +90,9 @@ def _examine(platform: ServingPlatform | None, app: Path | None) -> Iterator[Ans
         return
     checks = [partial(check, account) for check in (accounts.bootstrap, accounts.scaling_role, capacity.executions)]
     if platform is not None:
-        of_platform = (capacity.image, capacity.endpoint_instances, capacity.build_gpu)
+        of_platform = [capacity.image, capacity.endpoint_instances, *([capacity.build_gpu] if app is None else [])]
         checks += [partial(check, account, platform) for check in of_platform]
-    for subject, check in zip(_OF_ACCOUNT + _OF_PLATFORM, checks, strict=False):
+    for subject, check in zip(_OF_ACCOUNT + _OF_PLATFORM + _WITHOUT_APP, checks, strict=False):
         try:
             yield check()
         except (BotoCoreError, ClientError) as error:
@@ -124,14 +127,12 @@ def _counted(count: int, state: State) -> str:
     return f"{count} {state}{'s' * (count != 1 and state in (State.ERROR, State.WARNING))}"
 
 
-def _left_out(subjects: set[str], platform: ServingPlatform | None) -> Iterator[str]:
-    if platform is None:
+def _left_out(subjects: set[str], of_platform: tuple[str, ...], *, is_given: bool) -> Iterator[str]:
+    if not is_given:
         yield (
-            f"skipped because no serving platform is given: {', '.join(_OF_PLATFORM)}; add --platform, e.g. --platform "
+            f"skipped because no serving platform is given: {', '.join(of_platform)}; add --platform, e.g. --platform "
             "26.05/ml.g5.xlarge"
         )
-    missing = [
-        each for each in (_OF_ACCOUNT if platform is None else _OF_ACCOUNT + _OF_PLATFORM) if each not in subjects
-    ]
+    missing = [each for each in (*_OF_ACCOUNT, *(of_platform if is_given else ())) if each not in subjects]
     if missing:
         yield f"skipped because no account answers: {', '.join(missing)}"
