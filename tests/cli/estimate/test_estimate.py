@@ -110,6 +110,38 @@ def test_the_policies_of_an_app_stand_beside_those_that_are_written(run: Run, ap
     assert document["notes"] == ["--price-per-hour is the price of each type: ml.g4dn.12xlarge, ml.g5.2xlarge"]
 
 
+def test_the_variants_of_an_endpoint_share_its_requests_and_have_a_sum(run: Run, app: Path) -> None:
+    template = json.loads((app / "stack.json").read_text())
+    (config,) = [each for each in template["Resources"].values() if each["Type"] == "AWS::SageMaker::EndpointConfig"]
+    (variant,) = config["Properties"]["ProductionVariants"]
+    fixed = [
+        {**variant, "VariantName": name, "InitialInstanceCount": 1, "InitialVariantWeight": weight}
+        for name, weight in (("Old", 3), ("New", 1))
+    ]
+    config["Properties"]["ProductionVariants"] = fixed
+    (app / "stack.json").write_text(json.dumps(template))
+
+    document = json.loads(run("estimate", *RATE, "--shape", "0-24=20", "--app", app, "--format", "json").out)
+    text = run("estimate", *RATE, "--shape", "0-24=20", "--app", app).out
+
+    # 15 and 5 of 20 requests per second, where each instance answers 10
+    assert [each["over_capacity"] for each in document["estimates"]] == [pytest.approx(5 / 15, abs=1e-6), 0]
+    assert [each["cost_usd_per_month"] for each in document["estimates"]] == [1095, 1095]
+    (total,) = [line.split("  ") for line in text.splitlines() if "EndpointEEF1FD8F, all variants" in line]
+    assert [cell.strip() for cell in total if cell][2:] == ["2", "336.0", "336.0", "504.00", "2,190.00", "25.00%"]
+
+
+def test_policies_of_the_app_that_are_left_out_are_named(
+    run: Run, app: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages
+) -> None:
+    monkeypatch.chdir(app.parent)
+    beside = run("estimate", *RATE, "--shape", "9-17=1", "--policy", "min=1", "--app", "cdk.out")
+    alone = run("estimate", *RATE, "--shape", "9-17=1", "--policy", "min=1")
+    assert "--policy is given" not in beside.out
+    assert alone.status == 0
+    messages.record("cdk-triton estimate", alone.out.splitlines()[-1])
+
+
 def test_a_trace_with_ensembles_compares_one_endpoint_with_several(run: Run, tmp_path: Path) -> None:
     light, heavy = tmp_path / "light.csv", tmp_path / "heavy.csv"
     for file, requests in ((light, 3600), (heavy, 36_000)):

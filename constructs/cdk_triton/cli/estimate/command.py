@@ -123,6 +123,8 @@ def _policies(
         raise ConfigurationError(f"{app or _DEFAULT_APP} has nothing to estimate ({reason}): add --policy")
     if instance_type is not None:
         gpu_instance(instance_type)
+    if app is None and written and (_DEFAULT_APP / "manifest.json").is_file():
+        omitted = [f"the policies of {_DEFAULT_APP}, because --policy is given: add --app {_DEFAULT_APP}"]
     return [*chosen, *(of_text(each, instance_type) for each in written)], omitted
 
 
@@ -151,9 +153,14 @@ def _row(trace: Trace, policy: Policy, instance: Instance, prices: dict[str | No
         policy,
         None if kind is None else gpu_instance(kind).gpu_count,
         prices.get(kind, prices.get(None)),
-        simulate(trace.total, trace.start, policy, instance),
-        [simulate(each, trace.start, policy, instance) for each in apart],
+        simulate(_share(trace.total, policy), trace.start, policy, instance),
+        [simulate(_share(each, policy), trace.start, policy, instance) for each in apart],
     )
+
+
+def _share(requests: Sequence[float], policy: Policy) -> Sequence[float]:
+    """The requests that the variant of a policy gets."""
+    return requests if policy.share == 1 else [each * policy.share for each in requests]
 
 
 def _prices(types: Sequence[str], per_hour: float | None) -> tuple[dict[str | None, Price], list[str]]:

@@ -78,7 +78,8 @@ def _targets(policy: Policy, instance: Instance) -> list[float]:
     if policy.follows_gpu and instance.gpu_percent is None:
         raise ConfigurationError(
             f"the policy {policy.name} scales on GPU utilization, but the utilization at the measured rate is not "
-            "given: add --gpu-percent with the value that `cdk-triton bench` prints"
+            "given: add --gpu-percent with the value that `cdk-triton bench` prints on AWS; before that, compare "
+            "guesses, such as 60 and 90"
         )
     found = [] if policy.requests is None else [policy.requests]
     if policy.safety_factor is not None:

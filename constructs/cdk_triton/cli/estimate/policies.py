@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,8 @@ class Policy:
         schedules: scheduled changes of the limits.
         not_modelled: the names of the parts that the model omits.
         steps: step policies.
+        endpoint: the name of the endpoint in the report; None for a policy of the command line.
+        share: the share of the endpoint's requests that the variant gets, by its weight.
     """
 
     name: str
@@ -66,6 +68,8 @@ class Policy:
     schedules: Sequence[Schedule] = ()
     not_modelled: Sequence[str] = ()
     steps: Sequence[StepPolicy] = ()
+    endpoint: str | None = None
+    share: float = 1.0
 
     @property
     def follows_gpu(self) -> bool:
@@ -134,55 +138,70 @@ class _VariantPolicies:
 
 
 def _of_template(stack: str, template: Template) -> Iterator[Policy | str]:
+    for id, endpoint in endpoints(template).items():
+        shares = _shares({name: each.get("InitialVariantWeight", 1) for name, each in endpoint.variants.items()})
+        owners = [f"<{id}>", *([endpoint.name] if isinstance(endpoint.name, str) else [])]
+        for name, variant in endpoint.variants.items():
+            for found in _of_variant(f"{stack}/{id}/{name}", template, owners, name, variant):
+                if isinstance(found, Policy):
+                    yield replace(found, endpoint=f"{stack}/{id}", share=shares[name])
+                else:
+                    yield found
+
+
+def _shares(weights: Mapping[str, Any]) -> dict[str, float]:
+    """The share of the requests of each variant: everything, if a weight is not in the template."""
+    total = sum(weights.values()) if all(isinstance(each, int | float) for each in weights.values()) else 0
+    return {name: each / total if total else 1.0 for name, each in weights.items()}
+
+
+def _of_variant(
+    label: str, template: Template, owners: Sequence[str], name: str, variant: Mapping[str, Any]
+) -> Iterator[Policy | str]:
     from cdk_triton.sagemaker import gpu_instance
 
+    kind, count = variant.get("InstanceType"), variant.get("InitialInstanceCount")
+    if not isinstance(count, int) or "ModelName" not in variant:
+        yield f"{label}, {_no_count_reason(variant)}"
+        return
     targets = of_type(template, "AWS::ApplicationAutoScaling::ScalableTarget")
-    policies = of_type(template, "AWS::ApplicationAutoScaling::ScalingPolicy")
+    mine = {
+        key: each
+        for key, each in targets.items()
+        if flat(each.get("ResourceId")) in [f"endpoint/{owner}/variant/{name}" for owner in owners]
+    }
+    if not mine or not all(isinstance(each, int) and each > 0 for each in _limits(mine)):
+        yield from _unscaled(label, kind, count, mine)
+        return
+    ((key, target),) = list(mine.items())[:1]
+    gpus = gpu_instance(kind).gpu_count if isinstance(kind, str) else 1
+    read = _VariantPolicies()
+    dimensions = [{"EndpointName": owner, "VariantName": name} for owner in owners]
     alarms = list(of_type(template, "AWS::CloudWatch::Alarm").values())
-    for id, endpoint in endpoints(template).items():
-        for name, variant in endpoint.variants.items():
-            label = f"{stack}/{id}/{name}"
-            kind, count = variant.get("InstanceType"), variant.get("InitialInstanceCount")
-            if not isinstance(count, int) or "ModelName" not in variant:
-                yield f"{label}, {_no_count_reason(variant)}"
-                continue
-            owners = [f"<{id}>", *([endpoint.name] if isinstance(endpoint.name, str) else [])]
-            mine = {
-                key: each
-                for key, each in targets.items()
-                if flat(each.get("ResourceId")) in [f"endpoint/{owner}/variant/{name}" for owner in owners]
-            }
-            if not mine or not all(isinstance(each, int) and each > 0 for each in _limits(mine)):
-                yield from _unscaled(label, kind, count, mine)
-                continue
-            ((key, target),) = list(mine.items())[:1]
-            gpus = gpu_instance(kind).gpu_count if isinstance(kind, str) else 1
-            read = _VariantPolicies()
-            dimensions = [{"EndpointName": owner, "VariantName": name} for owner in owners]
-            for policy, each in policies.items():
-                if referred(each.get("ScalingTargetId")) != key:
-                    continue
-                if each.get("PolicyType") == "StepScaling":
-                    _add_steps(read, str(each.get("PolicyName")), read_steps(policy, each, alarms, dimensions, gpus))
-                else:
-                    _add_tracking(read, each, gpus)
-            schedules = list(_schedules(target.get("ScheduledActions", ()), read))
-            cooldowns = read.cooldowns or [(SCALE_OUT_COOLDOWN, SCALE_IN_COOLDOWN)]
-            out, into = (max(each) for each in zip(*cooldowns, strict=True))
-            yield Policy(
-                label,
-                kind,
-                int(target["MinCapacity"]),
-                int(target["MaxCapacity"]),
-                read.requests,
-                None,
-                read.gpu,
-                out,
-                into,
-                schedules,
-                read.not_modelled,
-                read.steps,
-            )
+    for policy, each in of_type(template, "AWS::ApplicationAutoScaling::ScalingPolicy").items():
+        if referred(each.get("ScalingTargetId")) != key:
+            continue
+        if each.get("PolicyType") == "StepScaling":
+            _add_steps(read, str(each.get("PolicyName")), read_steps(policy, each, alarms, dimensions, gpus))
+        else:
+            _add_tracking(read, each, gpus)
+    schedules = list(_schedules(target.get("ScheduledActions", ()), read))
+    cooldowns = read.cooldowns or [(SCALE_OUT_COOLDOWN, SCALE_IN_COOLDOWN)]
+    out, into = (max(each) for each in zip(*cooldowns, strict=True))
+    yield Policy(
+        label,
+        kind,
+        int(target["MinCapacity"]),
+        int(target["MaxCapacity"]),
+        read.requests,
+        None,
+        read.gpu,
+        out,
+        into,
+        schedules,
+        read.not_modelled,
+        read.steps,
+    )
 
 
 def _limits(targets: Mapping[str, Mapping[str, Any]]) -> list[Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cdk_triton.cli.artifacts.text import table
 from cdk_triton.cli.estimate.model import Outcome
@@ -14,6 +14,9 @@ from cdk_triton.cli.estimate.price import Price
 __all__ = ["HEADING", "Report", "Row", "as_json", "as_text"]
 
 HEADING = "a model, not AWS"
+
+_MONTH_HOURS = 730
+"""A twelfth of a year."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +57,50 @@ class Report:
     notes: Sequence[str]
 
 
-def _parts(row: Row) -> Iterator[tuple[str, Sequence[Outcome]]]:
-    yield ("multi-model" if row.apart else "one endpoint"), [row.together]
-    if row.apart:
-        yield f"{len(row.apart)} endpoints", row.apart
+class _Line(NamedTuple):
+    """A line of the table; the costs are in US dollars, and None where a price or type is not known."""
+
+    name: str
+    serves: str
+    instance_type: str | None
+    outcomes: Sequence[Outcome]
+    gpu_hours: float | None
+    cost: float | None
+    price_source: str | None = None
+
+
+def _lines(rows: Sequence[Row]) -> Iterator[_Line]:
+    for row in rows:
+        parts = [("multi-model" if row.apart else "one endpoint", [row.together])]
+        parts += [(f"{len(row.apart)} endpoints", list(row.apart))] if row.apart else []
+        for serves, outcomes in parts:
+            hours = _hours(outcomes)
+            yield _Line(
+                row.policy.name,
+                serves,
+                row.policy.instance_type,
+                outcomes,
+                None if row.gpus is None else hours * row.gpus,
+                None if row.price is None else hours * row.price.per_hour,
+                None if row.price is None else row.price.source,
+            )
+
+
+def _totals(rows: Sequence[Row]) -> Iterator[_Line]:
+    """The sums of each endpoint with several variants."""
+    for endpoint in dict.fromkeys(row.policy.endpoint for row in rows if row.policy.endpoint is not None):
+        variants = [row for row in rows if row.policy.endpoint == endpoint]
+        lines = list(_lines(variants)) if len(variants) > 1 else []
+        for serves in dict.fromkeys(line.serves for line in lines):
+            same = [line for line in lines if line.serves == serves]
+            outcomes = [each for line in same for each in line.outcomes]
+            gpu_hours, cost = _sum(line.gpu_hours for line in same), _sum(line.cost for line in same)
+            yield _Line(f"{endpoint}, all variants", serves, None, outcomes, gpu_hours, cost)
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = list(values)
+    return None if None in known else sum(each for each in known if each is not None)
 
 
 def _hours(outcomes: Sequence[Outcome]) -> float:
@@ -69,6 +112,10 @@ def _over(outcomes: Sequence[Outcome]) -> float:
     return sum(each.over for each in outcomes) / requests if requests else 0.0
 
 
+def _per_month(cost: float | None, report: Report) -> float | None:
+    return None if cost is None else cost * _MONTH_HOURS * 60 / report.minutes
+
+
 def as_json(report: Report) -> dict[str, Any]:
     """For a program; these names are a contract."""
     return {
@@ -78,40 +125,43 @@ def as_json(report: Report) -> dict[str, Any]:
         "requests_per_second": report.rate,
         "estimates": [
             {
-                "policy": row.policy.name,
-                "serves": serves,
-                "instance_type": row.policy.instance_type,
-                "instances_at_most": sum(each.most for each in outcomes),
-                "instance_hours": round(_hours(outcomes), 3),
-                "gpu_hours": None if row.gpus is None else round(_hours(outcomes) * row.gpus, 3),
-                "cost_usd": None if row.price is None else round(_hours(outcomes) * row.price.per_hour, 2),
-                "price_source": None if row.price is None else row.price.source,
-                "over_capacity": round(_over(outcomes), 6),
+                "policy": line.name,
+                "serves": line.serves,
+                "instance_type": line.instance_type,
+                "instances_at_most": sum(each.most for each in line.outcomes),
+                "instance_hours": round(_hours(line.outcomes), 3),
+                "gpu_hours": _rounded(line.gpu_hours, 3),
+                "cost_usd": _rounded(line.cost, 2),
+                "cost_usd_per_month": _rounded(_per_month(line.cost, report), 2),
+                "price_source": line.price_source,
+                "over_capacity": round(_over(line.outcomes), 6),
             }
-            for row in report.rows
-            for serves, outcomes in _parts(row)
+            for line in _lines(report.rows)
         ],
         "notes": list(report.notes),
     }
 
 
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
+
+
 def as_text(report: Report) -> Iterator[str]:
     """For a person."""
     yield f"{HEADING}: {report.source}, {report.minutes / 60:,.1f} hours; one instance answers {report.rate:g}/s"
-    headings = ("POLICY", "SERVES", "TYPE", "MOST", "INSTANCE HOURS", "GPU HOURS", "USD", "OVER CAPACITY")
+    headings = ("POLICY", "SERVES", "TYPE", "MOST", "INSTANCE HOURS", "GPU HOURS", "USD", "USD/MONTH", "OVER CAPACITY")
     rows = [
         (
-            row.policy.name,
-            serves,
-            row.policy.instance_type or "",
-            str(sum(each.most for each in outcomes)),
-            f"{_hours(outcomes):,.1f}",
-            "" if row.gpus is None else f"{_hours(outcomes) * row.gpus:,.1f}",
-            "" if row.price is None else f"{_hours(outcomes) * row.price.per_hour:,.2f}",
-            f"{_over(outcomes):.2%}",
+            line.name,
+            line.serves,
+            line.instance_type or "",
+            str(sum(each.most for each in line.outcomes)),
+            f"{_hours(line.outcomes):,.1f}",
+            "" if line.gpu_hours is None else f"{line.gpu_hours:,.1f}",
+            *("" if each is None else f"{each:,.2f}" for each in (line.cost, _per_month(line.cost, report))),
+            f"{_over(line.outcomes):.2%}",
         )
-        for row in report.rows
-        for serves, outcomes in _parts(row)
+        for line in (*_lines(report.rows), *_totals(report.rows))
     ]
     yield from table(headings, rows)
     for row in report.rows:
