@@ -212,6 +212,18 @@ def test_where_none_runs_those_that_run_elsewhere_are_named(
     messages.record("cdk-triton local", outcome.said)
 
 
+def test_the_logs_are_those_of_the_local_aws_that_the_shell_uses(
+    run: Any, daemon: type[FakeDaemon], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = Path("/srv/app/.cdk-triton/local")
+    daemon.elsewhere = [(elsewhere, RUNNING)]
+    for url in (RUNNING.url, "http://127.0.0.1:10", "https://sagemaker.eu-west-1.amazonaws.com"):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        assert run("local", "logs").status == 0
+    assert run("local", "logs", "--directory", "named").status == 0
+    assert [directory for _, directory, *_ in daemon.calls] == [elsewhere, HERE, HERE, Path("named")]
+
+
 @pytest.mark.parametrize("place", ["other", ".cdk-triton/local", "../.cdk-triton/local"])
 def test_those_of_this_project_are_offered_without_a_doubt(
     run: Any, daemon: type[FakeDaemon], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str

@@ -244,7 +244,7 @@ def test_a_closed_port_is_named(messages: Messages, endpoint: Any, closed_port: 
     endpoint.port = closed_port
     with pytest.raises(InvocationError) as caught:
         TritonClient("texts", endpoint.runtime()).infer(INPUTS)
-    assert f"127.0.0.1:{closed_port}" in str(caught.value)
+    assert f"the local AWS at http://127.0.0.1:{closed_port} does not run" in str(caught.value)
     messages.record("InvocationError", str(caught.value).replace(str(closed_port), "PORT"))
 
 

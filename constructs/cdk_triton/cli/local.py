@@ -182,8 +182,14 @@ def logs(
 
     columns = None if verbose else width()
     selection = LogSelection(endpoint, source, _seconds_since_1970(since), earlier_runs, brief=columns is not None)
-    for line in _daemon(directory).logs(selection, follow=follow):
-        typer.echo(line if columns is None else cropped(line, columns))
+    daemon = _of_this_shell(directory)
+    try:
+        for line in daemon.logs(selection, follow=follow):
+            typer.echo(line if columns is None else cropped(line, columns))
+    except LocalError:
+        if daemon.status() is None:
+            _list_others(daemon)
+        raise
     if columns is not None:
         typer.echo("--verbose prints whole lines, and all of them", err=True)
 
@@ -206,7 +212,7 @@ def capacity(
     """
     from cdk_triton.sagemaker import gpu_instance
 
-    daemon = _daemon(directory)
+    daemon = _of_this_shell(directory)
     of_directory = daemon.capacity
     if instance_type is not None:
         if instances is None:
@@ -339,6 +345,17 @@ def _daemon(directory: Path | None) -> Daemon:
     from cdk_triton_local import Daemon
 
     return Daemon() if directory is None else Daemon(directory)
+
+
+def _of_this_shell(directory: Path | None) -> Daemon:
+    """The running local AWS that the shell's variables lead to, if no directory is given."""
+    daemon = _daemon(directory)
+    url = os.environ.get("AWS_ENDPOINT_URL")
+    if directory is None and url is not None:
+        for other, status in daemon.others(daemon.directory):
+            if status.url == url:
+                return _daemon(other)
+    return daemon
 
 
 @contextmanager

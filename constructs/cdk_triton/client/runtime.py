@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 from cdk_triton._load_failures import rejected_model
 from cdk_triton.errors import (
@@ -254,10 +255,24 @@ def _from_botocore(error: BotoCoreError, where: str) -> InvocationError | Config
         )
     if isinstance(error, ConnectTimeoutError | EndpointConnectionError):
         kind = InvocationTimeoutError if isinstance(error, ConnectTimeoutError) else InvocationError
-        return kind(f"{where}: no connection: {reason}; check the region, the network and AWS_ENDPOINT_URL")
+        fix = "check the region, the network and AWS_ENDPOINT_URL"
+        if isinstance(error, EndpointConnectionError):
+            fix = _ended_local_aws(error.kwargs["endpoint_url"]) or fix
+        return kind(f"{where}: no connection: {reason}; {fix}")
     if isinstance(error, NoCredentialsError):
         return InvocationError(f"{where}: {reason}; configure AWS credentials, or pass a runtime that has them")
     return InvocationError(f"{where}: the call failed: {reason}")
+
+
+def _ended_local_aws(address: str) -> str:
+    """What to do if nothing answers at an address of this machine; "" for any other address."""
+    url = urlsplit(address)
+    if url.hostname not in ("127.0.0.1", "localhost"):
+        return ""
+    return (
+        f"the local AWS at {url.scheme}://{url.netloc} does not run: start it again with `cdk-triton local up`, or "
+        "unset its variables with the line that `cdk-triton local down` prints"
+    )
 
 
 def server_words(original: str) -> str:
