@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -41,6 +42,9 @@ _ESCAPES: Final = {"\\n": "\n", '\\"': '"', "\\\\": "\\", "\\t": "\t", "\\r": "\
 _REPOSITORY: Final = re.compile(r"(?P<directory>/[^'\n]*?)/?::")
 """The server writes the directory of a repository before a model's name: `/opt/ml/models/<hash>/model::text`."""
 _QUOTED_LINES: Final = 3
+_MISSING: Final = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[\w.]+)'")
+_TAG: Final = re.compile(r"\.cpython-3(?P<minor>\d+)-")
+"""In the name of a module in C: the one Python that can import it (PEP 3149)."""
 
 
 def load_failures(printed: str, repository: Path) -> str:
@@ -112,7 +116,20 @@ def _reason(text: str, repository: Path | None) -> str:
     if repository is not None:
         frames = [frame for frame in _FRAME.finditer(trace) if Path(frame["file"]).is_relative_to(repository)]
         place = f" ({Path(frames[0]['file']).relative_to(repository)}, line {frames[0]['line']})" if frames else ""
-    return _short(_CODE.sub("", words), repository) + place
+    return _short(_CODE.sub("", words), repository) + place + _of_another_python(words, repository)
+
+
+def _of_another_python(words: str, repository: Path | None) -> str:
+    """Why a module is missing whose file is there, on the local AWS; on AWS, the repository is not on this machine."""
+    missing = _MISSING.search(words)
+    if missing is None or repository is None:
+        return ""
+    for file in sorted(repository.rglob(f"{missing['module'].replace('.', '/')}.cpython-3*.so")):
+        tag = _TAG.search(file.name)
+        if tag is not None and int(tag["minor"]) != sys.version_info.minor:
+            other = f"{file.relative_to(repository)} is for Python 3.{tag['minor']}"
+            return f"; {other}, but the local AWS runs models with the Python that started it"
+    return ""
 
 
 def _short(text: str, repository: Path | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ class TritonPythonModel:
     def initialize(self, args):
         raise ValueError("no tokenizer here")
 """
+MACHINE = "x86_64-linux-gnu"
+OWN = f"3{sys.version_info.minor}"
 ENSEMBLE_FILES = {"ensemble/config.pbtxt": ENSEMBLE, "ensemble/1": None, "step/config.pbtxt": CONFIG}
 
 BROKEN: dict[str, tuple[dict[str, str | bytes | None], str]] = {
@@ -85,6 +88,24 @@ def test_a_target_model_that_does_not_load_is_a_line_of_the_log(
     assert bench.lines[-1].endswith(clause)
     assert "step/1/model.py, line 2" in bench.lines[-1]
     messages.record("log", bench.lines[-1])
+
+
+def test_a_module_in_c_for_another_python_is_named(
+    messages: Messages, new_bench: Any, packed: Callable[[Mapping[str, Any]], bytes]
+) -> None:
+    files = {
+        "one/config.pbtxt": CONFIG,
+        "one/1/model.py": "import words\n",
+        "one/1/words/__init__.py": "from words.words import count\n",
+    }
+    there = {f"one/1/words/words.cpython-39-{MACHINE}.so": b"", f"one/1/words/other.cpython-{OWN}-{MACHINE}.so": b""}
+    with messages.raises(LocalError) as caught:
+        new_bench().single("one", packed(files | there))
+    assert f"one/1/words/words.cpython-39-{MACHINE}.so is for Python 3.9" in str(caught.value)
+    with pytest.raises(LocalError) as caught:
+        new_bench().single("one", packed(files))
+    assert "No module named 'words.words'" in str(caught.value)
+    assert "is for Python" not in str(caught.value)
 
 
 def test_a_server_that_reports_no_cause_is_quoted() -> None:

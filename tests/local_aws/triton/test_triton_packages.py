@@ -58,7 +58,9 @@ def test_a_model_finds_the_standard_library_of_this_machine(new_bench: Any, pack
 
 
 def test_what_a_model_prints_is_in_the_log_when_it_has_answered(new_bench: Any, packed: Any) -> None:
-    source = EXECUTE.replace("        return", "        print('asked for', values)\n        return").replace("words.NUMBER", "2")
+    source = EXECUTE.replace("        return", "        print('asked for', values)\n        return").replace(
+        "words.NUMBER", "2"
+    )
     bench = new_bench()
     bench.single("endpoint", packed({"model/config.pbtxt": CONFIG, "model/1/model.py": source}))
     assert bench.answer("endpoint", 1.0) == [3.0]
