@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
@@ -26,6 +27,8 @@ from cdk_triton.errors import CdkTritonError, LocalError
 from cdk_triton_local import LocalAws, conflicting_variables, process
 
 CHECKOUT = Path(__file__).resolve().parents[1]
+_EVENT = re.compile(r"(?P<stack>\S+) +\| +\d+/\d+ +\| [^|]+ \| (?P<status>\w+) +\| (?P<type>[\w:]+) +\|")
+"""A line in which `cdk` prints an event of CloudFormation."""
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -119,13 +122,27 @@ def run(command: Sequence[str], environment: Mapping[str, str], shown: Console =
     try:
         # The line that turns below the output tells that something goes on while a program is silent.
         with child.stdout as output, shown.status(f"{title} ..."):
-            for line in output:
-                shown.print(line.decode(errors="replace").rstrip(), markup=False, emoji=False)
+            for line in _without_events(each.decode(errors="replace").rstrip() for each in output):
+                shown.print(line, markup=False, emoji=False)
         status = child.wait()
     finally:
         child.kill()
     if status != 0:
         raise LocalError(f"{title} ended with status {status}; its own message is above")
+
+
+def _without_events(lines: Iterable[str]) -> Iterator[str]:
+    """A line for each service of a stack in place of two events for each resource; failures stay."""
+    told = set()
+    for line in lines:
+        event = _EVENT.match(line)
+        if event is None or "FAILED" in event["status"]:
+            yield line
+        elif event["type"] not in ("AWS::CloudFormation::Stack", "AWS::CDK::Metadata"):
+            service = event["type"] if event["type"].startswith("Custom::") else event["type"].rpartition("::")[0]
+            if (event["stack"], service) not in told:
+                yield f"  {event['stack']}: {service} ..."
+            told.add((event["stack"], service))
 
 
 def runtime(environment: Mapping[str, str]) -> Any:

@@ -2,7 +2,7 @@
 
 `make demo` prepares the weights, starts the local AWS, and runs `cdk bootstrap` and `cdk deploy`, which builds a
 TensorRT plan. Then it invokes the endpoint with plain boto3, prints a report, and deploys again to show the builds of a
-change. It takes everything down at the end, also on Ctrl-C.
+change. It takes everything down, also on Ctrl-C, and at the end repeats the report.
 """
 
 from __future__ import annotations
@@ -16,14 +16,21 @@ from pathlib import Path
 from cdk_triton.errors import LocalError
 from cdk_triton_local import LocalAws
 from examples.demo.builds import Builds
-from examples.demo.report import ask_again, report
+from examples.demo.report import Report, ask, ask_again
 from examples.local_run import Cdk, console, on_local_aws, step
 
 VARIANTS = Path(__file__).with_name("variants.py")
 
 
-def demo(aws: LocalAws, work: Path) -> None:
-    """Everything between the local AWS's start and its end."""
+NEXT = """
+[bold]Next[/]
+  cdk-triton init ../my-endpoint    writes a project of your own, with an example, or with your models (--from)
+  docs/getting_started.md           explains such a project, and runs it on this machine
+  make reference                    deploys all five reference systems, and asks each"""
+
+
+def demo(aws: LocalAws, work: Path) -> Report:
+    """Everything between the local AWS's start and its end; what the endpoint answered."""
     cdk = Cdk(aws, work)
     builds = Builds(aws.client)
 
@@ -37,12 +44,14 @@ def demo(aws: LocalAws, work: Path) -> None:
         endpoint_stack: dict[str, str] = json.loads(outputs.read_text())["TwoEnsembles"]
         return endpoint_stack
 
-    step("cdk bootstrap")
+    step("cdk bootstrap: the bucket and the roles with which cdk deploys")
+    console.print("  This takes up to half a minute, at first without a line.")
     cdk("bootstrap")
     step("cdk deploy TritonArtifacts TwoEnsembles: a build job makes the TensorRT plan of bert")
     outputs = deploy(["TritonArtifacts", "TwoEnsembles"])
     builds.tell()
-    report(aws.environment(), outputs)
+    report = ask(aws.environment(), outputs)
+    report.show()
     step("cdk deploy TwoEnsembles: the same again")
     deploy(["TwoEnsembles"])
     builds.tell()
@@ -58,7 +67,19 @@ def demo(aws: LocalAws, work: Path) -> None:
         raise LocalError("the network that cannot be built was deployed; please report this")
     builds.tell()
     ask_again(aws.environment(), outputs)
+    return report
+
+
+def main() -> int:
+    """Run the demo; its last screen is the report."""
+    reports: list[Report] = []
+    status = on_local_aws("demo", lambda aws, work: reports.append(demo(aws, work)), prepare=["--without-wheels"])
+    if status == 0:
+        step("What the two ensembles answered")
+        reports[0].show()
+        console.print(NEXT)
+    return status
 
 
 if __name__ == "__main__":
-    sys.exit(on_local_aws("demo", demo, prepare=["--without-wheels"]))
+    sys.exit(main())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,28 @@ PHOTOGRAPH = ROOT / "examples/photographs/chelsea.jpg"
 WARM_CALLS = 20
 
 
-def report(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
-    """Invoke both ensembles in both payload forms and print what came back."""
+@dataclass(frozen=True)
+class Report:
+    """What the endpoint answered.
+
+    Attributes:
+        times: a row for each ensemble and form of a request.
+        answers: ensemble and form → the answer.
+    """
+
+    times: Table
+    answers: Mapping[tuple[str, str], npt.NDArray[Any]]
+
+    def show(self) -> None:
+        """Print it, with a list of what was real."""
+        console.print(self.times)
+        print_embeddings(self.answers["text", "binary"], self.answers["text", "JSON"])
+        print_classes(self.answers["image", "binary"], self.answers["image", "JSON"])
+        print_what_was_real()
+
+
+def ask(environment: Mapping[str, str], outputs: Mapping[str, str]) -> Report:
+    """Invoke both ensembles in both payload forms."""
     endpoint = outputs["EndpointName"]
     step(f"Invoking {endpoint} with boto3")
     client = runtime(environment)
@@ -44,10 +65,7 @@ def report(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
             milliseconds = f"{first:.0f} ms", f"{statistics.median(warm):.1f} ms"
             table.add_row(ensemble, call.target_model, f"{form}, {len(call.body) / 1000:.1f} kB", *milliseconds)
             answers[ensemble, form] = answer
-    console.print(table)
-    print_embeddings(answers["text", "binary"], answers["text", "JSON"])
-    print_classes(answers["image", "binary"], answers["image", "JSON"])
-    print_what_was_real()
+    return Report(table, answers)
 
 
 def ask_again(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:

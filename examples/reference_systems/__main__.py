@@ -33,7 +33,7 @@ def reference(aws: LocalAws, work: Path) -> None:
     """
     os.environ |= WHEELS
     cdk = Cdk(aws, work)
-    step("cdk bootstrap")
+    step("cdk bootstrap: the bucket and the roles with which cdk deploys")
     cdk("bootstrap")
     step("cdk deploy --all: the store, and the five systems")
     cdk("deploy", "--all", "--require-approval=never", f"--outputs-file={work / 'outputs.json'}")

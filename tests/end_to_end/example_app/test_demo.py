@@ -92,6 +92,10 @@ def test_it_shows_two_ensembles_says_what_was_real_and_leaves_nothing(
     assert re.search(r"^text +text-\w{10}\.tar\.gz +binary, [\d.]+ kB +\d+ ms +[\d.]+ ms", printed, re.MULTILINE)
     assert re.search(r"^image +image-\w{10}\.tar\.gz +JSON, [\d.]+ kB +\d+ ms +[\d.]+ ms", printed, re.MULTILINE)
     assert re.search(r"0\.\d{4}  Egyptian cat", printed)
+    last = printed.partition("Nothing is left running.")[2]
+    assert "cosine of the two: 0.7553 (published: 0.7553)" in last
+    assert "cdk-triton init" in last
+    assert "CREATE_COMPLETE" not in printed
     assert "Real\n" in printed
     assert "Stand-ins\n" in printed
     assert_nothing_is_left(tmp_path)
@@ -116,8 +120,8 @@ def test_all_five_systems_are_deployed_answer_rightly_and_are_taken_down(start: 
 @pytest.mark.parametrize(
     ("number", "line"),
     [
-        pytest.param(signal.SIGHUP, "CREATE_IN_PROGRESS", id="the end of the terminal in the deployment"),
-        pytest.param(signal.SIGTERM, "CREATE_IN_PROGRESS", id="kill in the deployment"),
+        pytest.param(signal.SIGHUP, "CDKToolkit: AWS::", id="the end of the terminal in the deployment"),
+        pytest.param(signal.SIGTERM, "CDKToolkit: AWS::", id="kill in the deployment"),
         pytest.param(signal.SIGINT, "Custom::TritonArtifact", id="Ctrl-C in the build"),
     ],
 )
