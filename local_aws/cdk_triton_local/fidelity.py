@@ -18,7 +18,10 @@ DIFFERENCES = {
         "resource if only its Metadata, DeletionPolicy or UpdateReplacePolicy changes.",
         "In the cleanup of an update, CloudFormation tries each deletion three times. Here each deletion is tried "
         "once.",
-        "Macros, imports, stack policies, rollback triggers, drift, `--no-rollback` and `--express` are rejected.",
+        "Macros, stack policies, rollback triggers, drift, `--no-rollback` and `--express` are rejected.",
+        "`cdk import` and `cdk deploy --import-existing-resources` import buckets, and SageMaker models, endpoint "
+        "configurations and endpoints. `cdk import` of another type is rejected, and a deployment creates it. As in "
+        "CloudFormation, properties are not compared with the resource. Nested stacks import nothing.",
         "All Lambda functions together have 10 concurrent executions, as in a new account.",
         "IAM, bucket, queue and key policies are recorded, but never enforced. Nothing is encrypted. So the check of a "
         "role by CreateModel or CreateProcessingJob in a VPC is missing, too.",

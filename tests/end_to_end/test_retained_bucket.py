@@ -1,8 +1,9 @@
-"""A store whose stack was destroyed gets its bucket back, by the CDK CLI, whoever named the bucket."""
+"""A store whose stack was destroyed gets its bucket back, by the commands of docs/store.md, whoever named it."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,10 +11,11 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from tests.docs.blocks import ROOT, of_kind
 
 from cdk_triton_local.aws import LocalAws
 
-CDK = Path(__file__).parents[2] / "node_modules" / ".bin" / "cdk"
+FIND, IMPORT = (block.text for block in of_kind("end_to_end/test_retained_bucket.py"))
 ASSETS = "assets"
 APP = """
 import sys
@@ -35,19 +37,19 @@ app.synth()
 class Account:
     """The local AWS, and the cloud assembly with the two stores."""
 
-    def __init__(self, aws: LocalAws, assembly: Path) -> None:
-        self._assembly = assembly
-        self._environment = {**aws.process_environment(), "NODE_NO_WARNINGS": "1"}
+    def __init__(self, aws: LocalAws, directory: Path) -> None:
+        self._directory = directory
+        path = f"{ROOT / 'node_modules/.bin'}:{os.environ['PATH']}"
+        self._environment = {**aws.process_environment(), "NODE_NO_WARNINGS": "1", "CI": "true", "PATH": path}
         self._cloudformation = aws.client("cloudformation")
         self.s3 = aws.client("s3")
 
-    def cdk(self, *arguments: str) -> None:
-        command = [CDK, *arguments, "--app", self._assembly, "--ci", "--no-notices"]
-        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
+    def run(self, commands: str) -> None:
+        command, directory = ["bash", "-euc", commands], self._directory
+        done = subprocess.run(
+            command, cwd=directory, env=self._environment, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stdout + done.stderr
-
-    def deploy(self, *arguments: str) -> None:
-        self.cdk("deploy", *arguments, "--require-approval", "never")
 
     def bucket(self, stack: str) -> tuple[str, str]:
         """The logical id and the name of the store's bucket."""
@@ -62,26 +64,25 @@ class Account:
 
 @pytest.fixture(name="account", scope="module")
 def _account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    assembly = tmp_path_factory.mktemp("stores") / "assembly"
-    subprocess.run([sys.executable, "-c", APP, assembly, ASSETS], check=True)
+    directory = tmp_path_factory.mktemp("stores")
+    subprocess.run([sys.executable, "-c", APP, directory / "assembly", ASSETS], check=True)
+    settings = {"app": "assembly", "requireApproval": "never", "notices": False}
+    (directory / "cdk.json").write_text(json.dumps(settings))
     with LocalAws(tmp_path_factory.mktemp("aws"), host_factory=lambda _: Mock()) as aws:
-        account = Account(aws, assembly)
+        account = Account(aws, directory)
         account.s3.create_bucket(Bucket=ASSETS)
         yield account
 
 
 def test_a_destroyed_store_gets_its_bucket_back(account: Account) -> None:
-    account.deploy("--all")
+    account.run("cdk deploy --all")
     before = {stack: account.bucket(stack) for stack in ("Named", "Generated")}
     for _, name in before.values():
         account.s3.put_object(Bucket=name, Key="artifacts/text/key/model.tar.gz", Body=b"archive")
-    account.cdk("destroy", "--all", "--force")
+    account.run("cdk destroy --all --force")
 
-    account.deploy("Named", "--import-existing-resources")
-    logical, name = before["Generated"]
-    mapping = json.dumps({logical: {"BucketName": name}})
-    account.cdk("import", "Generated", "--resource-mapping-inline", mapping)
-    account.deploy("Generated")
+    account.run(FIND.replace("TritonArtifacts", "Named"))
+    account.run(IMPORT.replace("TritonArtifacts", "Generated").replace("OLD_BUCKET", before["Generated"][1]))
 
     assert {stack: account.bucket(stack) for stack in before} == before
     for _, name in before.values():
