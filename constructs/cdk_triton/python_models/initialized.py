@@ -13,7 +13,7 @@ from cdk_triton.checks.registry import rules_about
 from cdk_triton.python_models.modules import needed_sources
 from cdk_triton.python_models.reader.initialize import outcome_of
 from cdk_triton.python_models.reader.initialize_method import Outcome, Served
-from cdk_triton.python_models.reader.values import Message
+from cdk_triton.python_models.reader.values import Message, Text
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 
 __all__ = ["Initialized", "initialize_rule", "initialized"]
@@ -35,18 +35,19 @@ class Initialized(NamedTuple):
 
 @per_check
 def initialized(context: CheckContext) -> Iterator[Initialized]:
-    """The models whose `initialize` nothing replaces, and whose configuration and name the server does not change."""
+    """The models whose `initialize` nothing replaces, and whose configuration they do not complete themselves."""
     for file, sources in needed_sources(context):
         source = sources[file.path]
         if source.initialize is None or source.model is None:
             continue
         if "auto_complete_config" in source.model.methods or not source.model.is_complete:
             continue
-        if is_newer_than_schema(context.platform) or context.is_renamed(file.model):
+        if is_newer_than_schema(context.platform):
             continue
+        name = Text() if context.is_renamed(file.model) else file.model.name  # of SageMaker's choice
         places = _Places(file)
         served = Served(
-            file.model.name, file.model.directory, file.path, _config(file), places.is_misplaced, places.is_nowhere
+            name, file.model.directory, file.path, _config(file, name), places.is_misplaced, places.is_nowhere
         )
         is_first = source.initialize.is_first and not any(each.may_make_files for each in sources.values())
         yield Initialized(file, outcome_of(source.initialize, served), is_first)
@@ -78,12 +79,12 @@ class _Places:
         return is_own and not each.files.has(path) and not each.files.has_directory(path)
 
 
-def _config(each: BackendFile) -> Message:
+def _config(each: BackendFile, name: str | Text) -> Message:
     """The configuration as the server writes it in JSON, as far as it is known."""
     config = each.config
     parameters = {name: Message({"string_value": one.string_value}) for name, one in config.parameters.items()}
     known = {
-        "name": each.model.name,
+        "name": name,
         "max_batch_size": config.max_batch_size,
         "input": [_tensor(tensor) for tensor in config.input],
         "output": [_tensor(tensor) for tensor in config.output],

@@ -173,3 +173,35 @@ SOMEWHERE = {
 @pytest.mark.parametrize("files", SOMEWHERE.values(), ids=SOMEWHERE)
 def test_a_file_that_may_be_somewhere(write: Write, files: dict[str, str]) -> None:
     assert [finding for finding in write(files).check() if finding.code == "CT183"] == []
+
+
+READING = HEAD.replace("import subprocess\n", "")
+BESIDE = {
+    "by a path": "(Path(__file__).parent / 'made.txt').read_text()",
+    "resolved": "open(Path(__file__).resolve().parent / 'made.txt')",
+    "joined": "np.load(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'weights.npy'))",
+    "above": "open(os.path.join(os.path.dirname(__file__), '..', 'made.txt'))",
+    "in a directory": "(Path(__file__).parent / 'data' / 'made.txt').open()",
+}
+
+
+@pytest.mark.parametrize("line", BESIDE.values(), ids=BESIDE)
+def test_a_file_of_another_method_that_is_nowhere(messages: Messages, write: Write, line: str) -> None:
+    assert messages.of(write(opening(line, READING)).check()) == [FOUND]
+
+
+MAYBE = {
+    "there": "open(Path(__file__).parent / 'words.txt'), (Path(__file__).parent.parent / 'labels.txt').open()",
+    "elsewhere in the model": "open(Path(__file__).parent / 'labels.txt')",
+    "of another model": "open(Path(__file__).parent.parent.parent / 'bert' / 'made.txt')",
+    "downloaded": "from helpers import download\ndownload()\nopen(Path(__file__).parent / 'made.txt')",
+    "written": "open(Path(__file__).parent / 'made.txt', 'w')\nopen(Path(__file__).parent / 'made.txt')",
+    "tested": "if os.path.exists('made.txt'):\n    open(Path(__file__).parent / 'made.txt')",
+    "tried": "try:\n    open(Path(__file__).parent / 'made.txt')\nexcept OSError: ...",
+    "computed": "open(Path(__file__).parent / name)",
+}
+
+
+@pytest.mark.parametrize("line", MAYBE.values(), ids=MAYBE)
+def test_a_file_of_another_method_that_may_be_somewhere(write: Write, line: str) -> None:
+    assert write(opening(line, READING)).check() == ()

@@ -109,6 +109,21 @@ def test_what_may_be_there(write: Write, body: str) -> None:
     assert write(model(body, FILL), base={}).check() == ()
 
 
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("args['model_path']", 1),
+        ("json.loads(args['model_config'])['parameters']['x']", 1),
+        ("open(os.path.join(args['model_repository'], 'words.txt'))", 1),
+        ("open(os.path.join(args['model_repository'], args['model_name'] + '.txt'))", 0),
+        ("json.loads(args['model_config'])['name'] + args['model_name']", 0),
+    ],
+)
+def test_the_entry_model_of_a_multi_model_endpoint(messages: Messages, write: Write, body: str, count: int) -> None:
+    found = messages.of(write(model(body), base={}).check(mode="multi"))
+    assert found == [("CT184", "model/1/model.py", "")] * count
+
+
 def test_a_model_that_completes_its_configuration_is_not_judged(write: Write) -> None:
     more = "    @staticmethod\n    def auto_complete_config(c): return c\n"
     body = "json.loads(args['model_config'])['input'][1]"

@@ -111,6 +111,11 @@ COMPLETE = f"{CLASS}{EXECUTE}    @staticmethod\n    def auto_complete_config(c):
             1,
             id="a tensor's",
         ),
+        pytest.param(
+            f"{CLASS}{EXECUTE}    def a(self, t):\n        with t.assertRaises(TypeError): pb_utils.Tensor('OUT', 1)",
+            0,
+            id="expected",
+        ),
         pytest.param(f"{COMPLETE}c.set_batch_size(8); return c", 1, id="a method of the configuration"),
         pytest.param(f"{COMPLETE}c.add_input({{'name': 'x', 'dtype': 'TYPE_FP32'}}); return c", 1, id="of an input"),
         pytest.param(f"{COMPLETE}c.add_output({{'name': 'x', 'optional': 1}}); return c", 1, id="of an output"),

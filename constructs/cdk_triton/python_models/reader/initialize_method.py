@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from cdk_triton.python_models.reader.references import Reference
-from cdk_triton.python_models.reader.values import Message
+from cdk_triton.python_models.reader.values import Message, Text
 
 __all__ = ["Failure", "Initialize", "Outcome", "Served"]
 
@@ -37,7 +37,7 @@ class Served:
     """A model as the server describes it to `initialize`.
 
     Attributes:
-        name: the model's name.
+        name: the model's name, or a text that is not known.
         directory: its directory.
         source: the file with the method.
         config: the configuration.
@@ -45,7 +45,7 @@ class Served:
         lacks: whether nothing of the archive has the path, or the name of the file.
     """
 
-    name: str
+    name: str | Text
     directory: PurePosixPath
     source: PurePosixPath
     config: Message

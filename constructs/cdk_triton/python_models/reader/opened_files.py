@@ -5,13 +5,37 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from posixpath import join
+from typing import Final
 
 from cdk_triton.python_models.reader.known_functions import READS, dotted, is_loader
 
-__all__ = ["opened_files"]
+__all__ = ["SOURCE", "opened_files"]
+
+SOURCE: Final = "{source}"
+"""What the path of the source itself begins with: `{source}/../words.txt` is beside the source."""
 
 _WRITES = frozenset("wax")
-_PATHS = ("pathlib.Path", "pathlib.PurePath", "os.path.join", "os.fspath", "str")
+_PATHS = (
+    *("pathlib.Path", "pathlib.PurePath", "os.path.join", "os.path.abspath", "os.path.realpath", "os.fspath", "str"),
+)
+# Parts of the names of functions that may make files.
+_MAKING = (
+    *(
+        "cache",
+        "convert",
+        "copy",
+        "dump",
+        "download",
+        "export",
+        "extract",
+        "fetch",
+        "generate",
+        "link",
+        "make",
+        "mkdir",
+    ),
+    *("move", "rename", "replace", "retrieve", "save", "subprocess", "system", "touch", "train", "unpack", "write"),
+)
 
 
 def opened_files(
@@ -20,7 +44,8 @@ def opened_files(
     """The line and the path of each file that a source reads, also in code that may not run.
 
     A path is left out if the source handles the error, or if the path or a directory above it is an argument of another
-    call, which may test for it or make it.
+    call, which may test for it or make it. A path that is relative to the source itself (`__file__`) is also left out
+    if any code of the source may make files, or mentions the file's name elsewhere.
 
     Args:
         nodes: the nodes of the module.
@@ -33,7 +58,11 @@ def opened_files(
     inner = {node for call in read for node in ast.walk(call)}
     others = [call for call in calls if call not in inner and not dotted(call.func, imported).startswith("sys.path.")]
     known = {text for call in others for text in _literals(call)}
+    mentioned = {node.value for node in nodes if isinstance(node, ast.Constant) and node not in inner}
+    makes = any(part in name.lower() for node in nodes for name in _names(node) for part in _MAKING)
     for call, path in read.items():
+        if path.startswith(SOURCE) and (makes or path.rpartition("/")[2] in mentioned):
+            continue
         if not any(path == text or path.startswith(f"{text.rstrip('/')}/") for text in known):
             yield call.lineno, path
 
@@ -68,12 +97,32 @@ def _text(node: ast.expr, imported: Mapping[str, str]) -> str | None:
             return text
         case ast.Call(func=function, args=[_, *_] as given, keywords=[]) if dotted(function, imported) in _PATHS:
             parts = given
-        case ast.BinOp(left=ast.Call() | ast.BinOp() as left, op=ast.Div(), right=right):
+        case ast.BinOp(left=ast.Call() | ast.BinOp() | ast.Attribute() as left, op=ast.Div(), right=right):
             parts = [left, right]
+        case ast.Name(id="__file__"):
+            return SOURCE
+        case ast.Call(func=ast.Attribute(value=value, attr="resolve" | "absolute"), args=[]):
+            return _text(value, imported)
+        case ast.Attribute(value=value, attr="parent"):
+            return _above(_text(value, imported))
+        case ast.Call(func=function, args=[value]) if dotted(function, imported) == "os.path.dirname":
+            return _above(_text(value, imported))
         case _:
             return None
     texts = [_text(part, imported) for part in parts]
     return join("", *(text for text in texts if text is not None)) if None not in texts else None
+
+
+def _above(path: str | None) -> str | None:
+    """The directory of a path that is relative to the source; None for another path."""
+    return f"{path}/.." if path is not None and path.startswith(SOURCE) else None
+
+
+def _names(node: ast.AST) -> tuple[str, ...]:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+            return (name,)
+    return ()
 
 
 def _literals(call: ast.Call) -> Iterator[str]:

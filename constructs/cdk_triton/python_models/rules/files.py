@@ -13,6 +13,8 @@ from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.python_models.initialized import initialized
 from cdk_triton.python_models.modules import needed_sources
+from cdk_triton.python_models.reader.opened_files import SOURCE
+from cdk_triton.python_models.reader.references import Reference
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.serve import SINGLE_MODEL_REPOSITORY
 
@@ -75,28 +77,42 @@ def missing_path(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule checks literal paths in a call of `open`, of a method of `Path`, or of a function such as `numpy.load`
         or `torch.load`. It reports a path outside `/opt/ml/model` only if the repository contains the file that is
-        meant, because the image may have others. It skips a path that the source also tests or makes. In `initialize`,
-        it also follows `__file__` and `args["model_repository"]`, like CT184, as long as no earlier code may have made
-        the file.
+        meant, because the image may have others. It skips a path that the source also tests or makes, and files beside
+        a source that makes files. In `initialize`, it also follows variables with a path of `__file__` or of
+        `args["model_repository"]`, like CT184, as long as no earlier code may have made the file.
     """
     suggestions = Suggestions()
-    seen = set()
+    seen: set[tuple[PurePosixPath, Reference]] = set()
+    lines: set[tuple[PurePosixPath, int]] = set()
     for each, sources in needed_sources(context):
         changes_directory = any(source.references.changes_directory for source in sources.values())
         for path, source in sources.items():
             for opened in source.references.files:
-                if opened.name.startswith("/"):
+                if opened.name.startswith(SOURCE):
+                    found = _beside(each, path, opened.name.removeprefix(SOURCE), suggestions)
+                elif opened.name.startswith("/"):
                     found = _absolute(context, each, path, opened.name, suggestions)
                 else:
                     found = None if changes_directory else _relative(each, path, opened.name)
                 if found is not None and (path, opened) not in seen:
                     seen.add((path, opened))
+                    lines.add((path, opened.line))
                     does, fix = found
                     yield in_line(path, opened.line, does, fix)
     for each, outcome, is_first in initialized(context):
         for absent in outcome.absent if is_first else ():
             place = PurePosixPath(absent.name)
+            if (each.path, absent.line) in lines:
+                continue
             yield in_line(each.path, absent.line, *_missing(each, place, repository_files(context), suggestions))
+
+
+def _beside(each: BackendFile, source: PurePosixPath, way: str, suggestions: Suggestions) -> tuple[str, str] | None:
+    """What a path relative to the source does, and the fix, if nothing in the model's directory has the file's name."""
+    place = PurePosixPath(normpath(f"{source}{way}"))
+    if not place.is_relative_to(each.model.directory) or any(place.name in path.parts for path in each.files):
+        return None
+    return _missing(each, place, repository_files(each.context), suggestions)
 
 
 def _relative(each: BackendFile, source: PurePosixPath, name: str) -> tuple[str, str] | None:

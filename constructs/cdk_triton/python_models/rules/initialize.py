@@ -56,7 +56,8 @@ def failing_initialize(each: Initialized) -> Iterator[Problem]:
         The rule follows the method up to the first statement that may not run or whose effect is unknown, for example a
         call of another method. The rule reports a missing file only if another directory of the model contains a file
         of the same name, and no earlier statement may have created the file. CT183 reports a file that is nowhere. The
-        rule skips a model with `auto_complete_config`, and the entry model of a multi-model endpoint.
+        rule skips a model with `auto_complete_config`. It does not check uses of the name that a multi-model endpoint
+        gives to the entry model.
     """
     file, failure = each.file, each.outcome.failure
     if failure is not None:
