@@ -35,7 +35,7 @@ Serve = Callable[[Path, str], TritonServer]
 
 @pytest.fixture(name="serve")
 def _serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts a server for a model of a repository."""
+    """Starts a server for a model of a repository, or that of a multi-model endpoint if the model has no name."""
     pytest.importorskip("pytriton")
     (tmp_path / "server").mkdir()
     settings = ServerSettings(arrange_server_files(tmp_path / "server"), loopback_library(), free_port)
@@ -43,6 +43,8 @@ def _serve(tmp_path: Path) -> Iterator[Serve]:
 
     def serve(repository: Path, model: str) -> TritonServer:
         variables = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": model, "SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
+        if not model:
+            variables = {"SAGEMAKER_MULTI_MODEL": "true", "SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
         servers.append(TritonServer(settings, variables, repository, tmp_path / "log"))
         return servers[-1]
 
@@ -200,6 +202,58 @@ def test_a_called_model_that_is_not_loaded_is_an_error(tmp_path: Path, serve: Se
     words = "Failed for execute the inference request. Model 'other' is not ready"
     assert words in answer["error"]
     assert words in finding.message
+
+
+def load(server: TritonServer, archive: Path) -> tuple[int, str]:
+    body = json.dumps({"model_name": "archive", "url": str(archive)}).encode()
+    headers = {"Content-Type": "application/json", "X-Amzn-SageMaker-Target-Model": "archive.tar.gz"}
+    reply = server.request("POST", "/models", body, headers, timeout=60)
+    return reply.status, reply.body.decode()
+
+
+def test_a_model_of_a_multi_model_endpoint_may_load_another_one(tmp_path: Path, serve: Serve) -> None:
+    (tmp_path / "empty").mkdir()
+    loads = "    def initialize(self, args): pb_utils.load_model(model_name='other')\n    def execute("
+    files = {**model(), "model/1/model.py": CALL.replace("    def execute(", loads), **model(name="other")}
+    repository = write(
+        tmp_path / "archive" / "model", {**files, **ensemble(IN + OUT, step({"IN": "IN"}, {"OUT": "OUT"}))}
+    )
+    assert repository.check(mode="multi") == ()
+    assert [finding.code for finding in repository.check(default_model="pipeline")] == ["CT191"]
+    server = serve(tmp_path / "empty", "")
+
+    assert load(server, repository.root) == (200, "")
+
+    tensor = {"name": "IN", "shape": [4], "datatype": "FP32", "data": [1, 2, 3, 4]}
+    headers = {"Content-Type": "application/json", "X-Amzn-SageMaker-Target-Model": "archive.tar.gz"}
+    body = json.dumps({"inputs": [tensor]}).encode()
+    reply = server.request("POST", "/models/archive/invoke", body, headers, timeout=60)
+    assert reply.status == 200
+    assert json.loads(reply.body)["outputs"][0]["data"] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("args['model_path']", "KeyError: 'model_path'"),
+        ("json.loads(args['model_config'])['input'][1]", "IndexError: list index out of range"),
+        ("open(args['model_repository'] + '/words.txt')", "FileNotFoundError"),
+        ("open(args['model_repository'] + '/1/words.txt'), json.loads(args['model_config'])['name']", ""),
+    ],
+)
+def test_the_entry_model_of_an_archive(tmp_path: Path, serve: Serve, line: str, words: str) -> None:
+    (tmp_path / "empty").mkdir()
+    source = f"import json\n{SOURCE}    def initialize(self, args): {line}\n"
+    files = {**model(), "model/1/model.py": source, "model/1/words.txt": "cat"}
+    repository = write(tmp_path / "archive" / "model", files)
+    findings = repository.check(mode="multi")
+
+    status, said = load(serve(tmp_path / "empty", ""), repository.root)
+
+    assert status == (400 if words else 200)
+    assert [finding.code for finding in findings] == ["CT184"] * bool(words)
+    assert words in said
+    assert all(words in finding.message for finding in findings)
 
 
 def test_the_sequence_batcher_writes_over_what_callers_send(tmp_path: Path, serve: Serve) -> None:
