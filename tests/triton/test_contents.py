@@ -140,7 +140,7 @@ class TestOnnx:
             pytest.param(b"hello world", id="no protobuf"),
             pytest.param(b"\x08\x08", id="no graph"),
             pytest.param(b"\x3a\xff\xff\xff\xff\x0f", id="cut off"),
-            pytest.param(b"\x08" + b"\x80" * 10 + b"\x00" + b"\x3a\x00", id="a number of eleven bytes"),
+            pytest.param(b"\x3a\x84" + b"\x80" * 9 + b"\x00" + b"\x12\x02it", id="a length of eleven bytes"),
         ],
     )
     def test_says_why_it_is_not_readable(self, messages: Messages, tmp_path: Path, content: bytes) -> None:

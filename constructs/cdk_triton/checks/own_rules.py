@@ -68,7 +68,7 @@ def _entry_points() -> list[EntryPoint]:
 def _installed_only() -> Iterator[None]:
     """Take the current directory off the path on which Python finds modules and distributions."""
     here, path = Path.cwd(), sys.path[:]
-    sys.path[:] = [each for each in path if each and Path(each).resolve() != here]
+    sys.path[:] = [each for each in path if Path(each).resolve() != here]
     try:
         yield
     finally:
