@@ -113,16 +113,21 @@ def test_the_entry_point_leads_to_the_rule(tmp_path: Path, write: Write) -> None
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    repository = write({**PYTHON, "model/1/model.py": CLASS}, base={}).root
+    config = 'backend: "dali" parameters { key: "owner" value { string_value: "vision" } }'
+    unread = {"resize/config.pbtxt": config, "resize/1/dali.py": ""}
+    repository = write({**PYTHON, "model/1/model.py": CLASS, **unread}, base={}).root
 
+    options = ["--format", "json", "--default-model", "model", "--additional-model", "resize"]
     done = subprocess.run(
-        [Path(sys.executable).with_name("cdk-triton"), "validate", str(repository), "--format", "json"],
+        [Path(sys.executable).with_name("cdk-triton"), "validate", str(repository), *options],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
         check=True,
     )
 
-    (finding,) = json.loads(done.stdout)["findings"]
+    document = json.loads(done.stdout)
+    (finding,) = document["findings"]
     assert finding["code"] == "XACME01"
-    assert shape(json.loads(FINDINGS.text)) == shape({"findings": [finding]})
+    assert {part["reason"] for part in document["not_read"]} == {"the checks do not open files of the backend 'dali'"}
+    assert shape(json.loads(FINDINGS.text)) == shape(document)
