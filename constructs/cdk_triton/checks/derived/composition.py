@@ -9,6 +9,7 @@ from typing import NamedTuple
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import completes_batch_size, known_backend
 from cdk_triton.checks.derived.configured import ConfiguredModel, ensembles, has_no_configuration
+from cdk_triton.checks.derived.contradicted import contradicted
 from cdk_triton.checks.derived.cycles import ensemble_cycles
 from cdk_triton.checks.derived.swapped_maps import exchanged_steps
 from cdk_triton.checks.registry import Problem, rules_about
@@ -48,7 +49,7 @@ class End(NamedTuple):
         what: the input or output in words.
         tensor: its name.
         field: the field of the ensemble's configuration that names it.
-        data_type: the type as the file has it; "" if the file has none.
+        data_type: the type as the file has it; "" if the file has none, or a wrong one.
         dims: the shape without batch dimension; None if the file has no shape, or a wrong one.
         batches: whether a batch dimension precedes the dims; True and False if the backend decides.
         writes: whether the tensor is written here: by the request, or by a step.
@@ -184,18 +185,29 @@ def _step_ends(run: RunStep) -> Iterator[tuple[str, End]]:
     batches = (False, True) if config.max_batch_size < 0 else (config.max_batch_size > 0,)
     if config.max_batch_size == 0 and completes_batch_size(run.runs):
         batches = (False, True)
-    for given in config.input:
+    for index, given in enumerate(config.input):
         name = given.name
         if name in step.input_map:
             what, field = f"as input {name!r} of {model.name!r}", f'{where}.input_map["{name}"]'
             shape = tuple(given.dims) or None
-            yield step.input_map[name], _end(model, what, given, field, shape, batches, writes=False, reads=True)
-    outputs = {tensor.name: tensor for tensor in reversed(config.output)}
+            end = _end(model, what, given, field, shape, batches, writes=False, reads=True)
+            yield step.input_map[name], _without_contradicted(run, end, f"input[{index}]")
+    outputs = {tensor.name: (index, tensor) for index, tensor in reversed(list(enumerate(config.output)))}
     for name, written in step.output_map.items():
         if name in outputs:
+            index, result = outputs[name]
             what, field = f"as output {name!r} of {model.name!r}", f'{where}.output_map["{name}"]'
-            shape = tuple(outputs[name].dims) or None
-            yield written, _end(model, what, outputs[name], field, shape, batches, writes=True, reads=False)
+            shape = tuple(result.dims) or None
+            end = _end(model, what, result, field, shape, batches, writes=True, reads=False)
+            yield written, _without_contradicted(run, end, f"output[{index}]")
+
+
+def _without_contradicted(run: RunStep, end: End, tensor: str) -> End:
+    """The end without a type or shape that its model's network contradicts: CT133, CT134 or CT705 reports it."""
+    wrong, name = contradicted(run.runs.context), run.runs.name
+    if (name, f"{tensor}.data_type") in wrong:
+        end = end._replace(data_type="")
+    return end._replace(dims=None) if (name, f"{tensor}.dims") in wrong else end
 
 
 def _end(

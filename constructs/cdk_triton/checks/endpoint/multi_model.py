@@ -140,6 +140,8 @@ def no_ensemble(context: CheckContext) -> Iterator[Problem]:
         }
     """
     models = context.repository.models
+    if any(model.config is not None and model.config.HasField("ensemble_scheduling") for model in models):
+        return  # it is meant as an ensemble: reported by CT311
     if len(models) > 1 and not any(model.is_ensemble or model.is_literally_ensemble for model in models):
         names = listed_in_quotes(model.name for model in models)
         yield Problem(

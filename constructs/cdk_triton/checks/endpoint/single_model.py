@@ -112,6 +112,9 @@ def no_default_model(context: CheckContext) -> Iterator[Problem]:
     repository = context.repository
     if context.default_model is not None or repository.entry_model() is not None or not repository.models:
         return
+    meant = [model for model in repository.models if model.config and model.config.HasField("ensemble_scheduling")]
+    if len(meant) == 1 and not repository.ensembles:
+        return  # it is meant as the only ensemble: reported by CT311
     names = listed_in_quotes(model.name for model in context.loaded_models)
     ensembles = listed_in_quotes(model.name for model in repository.ensembles)
     found = f"several ensembles ({ensembles})" if ensembles else "no ensemble"

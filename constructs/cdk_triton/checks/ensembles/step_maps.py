@@ -8,6 +8,7 @@ from cdk_triton._wording import listed, listed_in_quotes
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_tensors
 from cdk_triton.checks.derived.composition import RunStep, flow_ends, passed_on, run_steps, step_rule
+from cdk_triton.checks.derived.contradicted import misnamed
 from cdk_triton.checks.derived.swapped_maps import Exchanged, exchanged_maps
 from cdk_triton.checks.derived.unconnected_tensors import said_unconnected
 from cdk_triton.checks.registry import Problem, rule
@@ -81,6 +82,8 @@ def no_such_input(context: CheckContext) -> Iterator[Problem]:
         unmapped = [tensor.name for tensor in inputs if tensor.optional and tensor.name not in step.input_map]
         meant |= _meant([key for key in strange if key not in meant], unmapped, suggestions)
         for key in strange if inputs else strange[:1]:
+            if (run.runs.name, "input", key) in misnamed(context):
+                continue
             yield run.unloadable(
                 f'input_map["{key}"]',
                 f"maps the input {key!r}, but {run.runs.name!r} has {_names(inputs, 'input')}",
@@ -138,6 +141,8 @@ def unmapped_input(context: CheckContext) -> Iterator[Problem]:
         misspelt = set(_meant(known, missing, suggestions).values())  # reported by CT332
         model = run.runs.name
         for name in (each for each in missing if each not in misspelt):
+            if (model, "input", name) in misnamed(context):
+                continue
             yield run.unloadable(
                 "input_map",
                 f"maps no tensor to the required input {name!r} of {model!r}",
@@ -205,6 +210,8 @@ def no_such_output(context: CheckContext) -> Iterator[Problem]:
             continue
         meant = _meant(strange, [name for name in sorted(names) if name not in step.output_map], suggestions)
         for key in strange if outputs else strange[:1]:
+            if (run.runs.name, "output", key) in misnamed(context):
+                continue
             yield run.unloadable(
                 f'output_map["{key}"]',
                 f"maps the output {key!r}, but {run.runs.name!r} has {_names(outputs, 'output')}",

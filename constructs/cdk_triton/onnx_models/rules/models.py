@@ -21,7 +21,15 @@ from cdk_triton.triton.repository import RepositoryFile
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 from cdk_triton.triton.unreadable import Unreadable
 
-__all__ = ["OnnxModelFile", "has_ort_name", "onnx_models", "onnx_rule", "pairs"]
+__all__ = [
+    "OnnxModelFile",
+    "contradicted_names",
+    "contradicted_types",
+    "has_ort_name",
+    "onnx_models",
+    "onnx_rule",
+    "pairs",
+]
 
 
 @dataclass(frozen=True)
@@ -258,6 +266,29 @@ def pairs(each: OnnxModelFile) -> Iterator[tuple[str, int, ModelInput | ModelOut
                 yield side, index, tensor, by_name[tensor.name]
 
 
+def contradicted_names(context: CheckContext) -> Iterator[tuple[str, str, str]]:
+    """Model, side and name of each tensor that only the file or the configuration has, where CT131 or CT132 reports."""
+    for each in onnx_models(context):
+        inputs = {tensor.name for tensor in (*each.onnx.inputs, *each.onnx.defaults)}
+        sides = {"input": inputs, "output": {tensor.name for tensor in each.onnx.outputs}}
+        for side, names in sides.items():
+            written = {tensor.name for tensor in getattr(each.config, side)}
+            if written - names or (side == "input" and _input_counts(each) is not None):
+                yield from ((each.name, side, name) for name in written ^ names)
+
+
+def contradicted_types(context: CheckContext) -> Iterator[tuple[str, str]]:
+    """Model and field of each type that CT133 reports."""
+    for each in onnx_models(context):
+        yield from ((each.name, f"{side}[{index}].data_type") for side, index, _, _ in _of_other_type(each))
+
+
+def _of_other_type(each: OnnxModelFile) -> Iterator[tuple[str, int, ModelInput | ModelOutput, OnnxTensor]]:
+    for side, index, tensor, found in pairs(each):
+        if found.data_type and enum_name(tensor, "data_type") not in ("TYPE_INVALID", f"TYPE_{found.data_type}"):
+            yield side, index, tensor, found
+
+
 @onnx_rule(
     "CT133",
     Severity.ERROR,
@@ -285,11 +316,8 @@ def other_type(each: OnnxModelFile) -> Iterator[Problem]:
         input { name: "IN" data_type: TYPE_INT64 dims: -1 }
         output { name: "OUT" data_type: TYPE_INT64 dims: -1 }
     """
-    for side, index, tensor, found in pairs(each):
-        written = enum_name(tensor, "data_type")
-        if found.data_type is None or written in ("TYPE_INVALID", f"TYPE_{found.data_type}"):
-            continue
-        provided = found.data_type.replace("STRING", "BYTES")
+    for side, index, tensor, found in _of_other_type(each):
+        written, provided = enum_name(tensor, "data_type"), str(found.data_type).replace("STRING", "BYTES")
         yield each.owner.unloadable(
             f"{side}[{index}].data_type",
             f"the data_type is {written}, but TYPE_{found.data_type} in {each.file.path}",

@@ -13,6 +13,8 @@ from cdk_triton.onnx_models.rules.models import OnnxModelFile, onnx_models, onnx
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelInput, ModelOutput
 
+__all__ = ["contradicted_shapes"]
+
 _COMPARE = backend("onnxruntime_backend", "src/onnxruntime_utils.cc", 466, 540)
 
 Shape = tuple[int | str | None, ...]
@@ -101,6 +103,11 @@ def _batches(each: OnnxModelFile) -> bool | None:
     # The backend sets max_batch_size where the first dimension of every tensor is variable.
     tensors = (*each.onnx.inputs, *each.onnx.outputs)
     return None if all(tensor.shape and not isinstance(tensor.shape[0], int) for tensor in tensors) else False
+
+
+def contradicted_shapes(context: CheckContext) -> Iterator[tuple[str, str]]:
+    """Model and field of each shape that CT134 reports."""
+    return ((each.name, pair.path) for each, compared in _compared(context) for pair in compared if pair.differs)
 
 
 @rule("CT134", Severity.ERROR, "a tensor has another shape in the ONNX file", source=_COMPARE)

@@ -20,6 +20,8 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.releases import tensorrt_bounds
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 
+__all__ = ["contradicted_by_recipes", "names_contradicted_by_recipes"]
+
 # Of other types TensorRT has no tensors, or makes something else of them.
 _KEPT_TYPES = {"FP32", "FP16", "BF16", "INT8", "UINT8", "INT32", "BOOL"}
 
@@ -166,6 +168,24 @@ def unlike_network(context: CheckContext) -> Iterator[Problem]:
     for source in plan_sources(context):
         for found, words, fix, field in _unlike(source) if source.has_recipe else ():
             yield source.owner.unloadable(field, found, words, fix)
+
+
+def contradicted_by_recipes(context: CheckContext) -> Iterator[tuple[str, str]]:
+    """Model and field of each difference that CT705 reports."""
+    for source in plan_sources(context):
+        if source.has_recipe:
+            yield from ((source.owner.name, field) for _, _, _, field in _unlike(source))
+
+
+def names_contradicted_by_recipes(context: CheckContext) -> Iterator[tuple[str, str, str]]:
+    """Model, side and name of each tensor that only the network or only the configuration has, as CT705 reports."""
+    for source in plan_sources(context):
+        if source.has_recipe and source.onnx is not None:
+            config = source.owner.config
+            for side, tensors in (("input", source.onnx.inputs), ("output", source.onnx.outputs)):
+                written = {tensor.name for tensor in getattr(config, side)}
+                names = {tensor.name for tensor in tensors}
+                yield from ((source.owner.name, side, name) for name in (written ^ names if written else ()))
 
 
 def _unlike(source: PlanSource) -> Iterator[tuple[str, str, str, str]]:
