@@ -17,6 +17,7 @@ from pathlib import PurePath
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from cdk_triton._arguments import Kind, by_name, has_attribute, one, reject_unknown, require_type, several
+from cdk_triton.errors import CdkTritonError
 
 __all__ = ["checked"]
 
@@ -34,8 +35,12 @@ def checked(target: _Callable) -> _Callable:
 
     @wraps(target)
     def call(*positional: object, **named: object) -> object:
-        _check(target, positional, named)
-        return target(*positional, **named)
+        try:
+            _check(target, positional, named)
+            return target(*positional, **named)
+        except CdkTritonError as error:
+            # The caller's line is enough above the sentence; the lines of this library lead away from it.
+            raise error.with_traceback(None) from error.__cause__
 
     return cast("_Callable", call)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -200,3 +201,14 @@ def test_a_misspelt_variant_is_answered_with_the_nearest(messages: Messages, giv
         variants["AllTrafic"]
     assert variants.get("B") is None
     assert "B" not in variants
+
+
+def test_above_the_sentence_a_traceback_has_the_users_line_and_none_of_the_jsii_error(stack: cdk.Stack) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        TritonMultiModel(stack, "Models", platform="26.05/g5.xlarge", ensembles={"a": "models"})
+    with pytest.raises(ConfigurationError) as without_stack:
+        TritonArtifactStore(cdk.App(), "Store")
+    for each in (caught, without_stack):
+        frames = traceback.extract_tb(each.value.__traceback__)
+        assert [frame.filename for frame in frames[1:]] == [frame.filename for frame in frames[-2:]]  # jsii's and ours
+        assert "jsii.errors" not in "".join(traceback.format_exception(each.value))

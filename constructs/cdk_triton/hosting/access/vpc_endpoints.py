@@ -127,7 +127,7 @@ def add_vpc_endpoints(
         raise ConfigurationError(
             f"{vpc.node.path} was imported without its route tables or its CIDR block, which VPC endpoints need: "
             "import it by Vpc.from_lookup, or pass vpc_cidr_block and the route tables' ids to from_vpc_attributes"
-        ) from error
+        ) from None  # jsii's words and traceback would hide the sentence
 
 
 def _check_dns(vpc: ec2.IVpc) -> None:

@@ -38,7 +38,7 @@ def stack_of(construct: IConstruct) -> Stack:
             raise
         raise ConfigurationError(
             f"{path_of(construct) or 'the app'} is not in a stack: create it in one, such as cdk.Stack(app, 'Search')"
-        ) from error
+        ) from None  # jsii's words and traceback would hide the sentence
     return _same_object(stack)
 
 

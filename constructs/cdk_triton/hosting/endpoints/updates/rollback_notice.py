@@ -89,7 +89,7 @@ def add_rollback_notification(
             f"the topic {path_of(to)}{arn} is in another account or region than {path_of(scope)}, whose "
             "EventBridge rule publishes only to topics of the same account and region: give such a topic, or omit "
             "topic and subscribe to the topic that add_rollback_notification returns"
-        ) from error
+        ) from None  # jsii's words and traceback would hide the sentence
     return to
 
 
