@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 if TYPE_CHECKING:
-    from tests.local_aws.conftest import Deployer
+    from tests.local_aws.conftest import Deployer, Rejected
 
     from cdk_triton_local.aws import LocalAws
 
@@ -296,14 +296,14 @@ def test_a_deployment_that_fails_gives_up_what_it_took_in_and_deletes_nothing_of
     assert imports.exists()
 
 
-def test_a_type_that_is_not_modelled_is_named(imports: Imports) -> None:
+def test_a_type_that_is_not_modelled_is_named(imports: Imports, rejected: Rejected) -> None:
     queue = {"Type": "AWS::SQS::Queue", "DeletionPolicy": "Retain", "Properties": {}}
     entry = {
         "ResourceType": "AWS::SQS::Queue",
         "LogicalResourceId": "Q",
         "ResourceIdentifier": {"QueueUrl": "https://queue"},
     }
-    with pytest.raises(ClientError, match="cannot be imported on the local AWS, which imports only AWS::S3::Bucket, "):
+    with rejected("ValidationError"):
         imports.plan({"Resources": {"P": PARAMETER, "Q": queue}}, ResourcesToImport=[entry])
 
 
