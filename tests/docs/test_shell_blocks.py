@@ -6,6 +6,7 @@ with the files that its page mentions.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -42,6 +43,7 @@ START = 'variables="$(cdk-triton local up --detach)" && eval "$variables" && cdk
 DEPLOYED = (
     ("docs/builds.md", "cdk deploy TritonArtifacts"),
     ("docs/cli.md", "CDK_TRITON_NO_CACHE"),
+    ("docs/client.md", "cat > request.json"),
     ("docs/getting_started.md", "python -c"),
     ("docs/install.md", "cdk diff"),
     ("docs/instance_pools.md", "cdk-triton"),
@@ -178,12 +180,18 @@ def test_the_commands_for_aws_run_here(tutorial: Tutorial) -> None:
 NAMES = {"TritonArtifacts": "Payments", "MyStack": "Payments", "cdk-triton local down": ""}
 
 
+def with_outputs(tutorial: Tutorial, script: str) -> str:
+    """The commands with the outputs of the stack instead of the names in the pages."""
+    outputs = json.loads(tutorial.shell.run("cat outputs.json"))["Payments"]
+    return script.replace("my-endpoint", outputs["EndpointName"]).replace("<FraudModel>", outputs["FraudModel"])
+
+
 @pytest.mark.parametrize("block", ON_THE_STACK, ids=str)
 def test_the_commands_run_on_the_deployed_stack(tutorial: Tutorial, block: Block) -> None:
     script = block.text.removeprefix(START)
     for name, here in NAMES.items():
         script = script.replace(name, here)
-    tutorial.shell.run(tolerant(script), SYNTHESISED)
+    tutorial.shell.run(tolerant(with_outputs(tutorial, script)), SYNTHESISED)
 
 
 def test_the_variables_of_a_local_aws_are_set(tmp_path: Path) -> None:
@@ -270,9 +278,7 @@ def test_a_command_prints_what_the_page_shows(tutorial: Tutorial, block: Block) 
     parts = re.fullmatch(r"\$ ((?:[^\n]*\\\n)*[^\n]*\n)(.*)", block.text, re.DOTALL)
     assert parts is not None, "a console block begins with the command"
     command, shown = parts.groups()
-    outputs = tutorial.shell.run("cat outputs.json")
-    (endpoint,) = re.findall(r'"EndpointName": "(.*?)"', outputs)
-    printed = tutorial.shell.run(command.replace("my-endpoint", endpoint))
+    printed = tutorial.shell.run(with_outputs(tutorial, command))
     assert is_shown(printed.rstrip(), shown.rstrip()), printed
 
 
