@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 import re
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -242,6 +243,14 @@ def test_roles_are_passed_to_known_services_only() -> None:
     assert conditions["ServiceLinkedRole"]["StringEquals"]["iam:AWSServiceName"] == (
         "sagemaker.application-autoscaling.amazonaws.com"
     )
+
+
+@pytest.mark.parametrize(
+    "host", ["eu-west-1.amazonaws.com", "us-gov-west-1.amazonaws.com", "cn-north-1.amazonaws.com.cn"]
+)
+def test_state_machines_are_encrypted_in_each_partition(host: str) -> None:
+    (condition,) = (each["Condition"] for each in policy()["Statement"] if each["Sid"] == "EncryptedStateMachines")
+    assert any(fnmatchcase(f"states.{host}", pattern) for pattern in condition["StringLike"]["kms:ViaService"])
 
 
 def test_it_is_small_enough_for_a_managed_policy() -> None:

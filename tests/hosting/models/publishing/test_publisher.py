@@ -115,6 +115,17 @@ def test_a_function_that_reads_nothing_does_not_use_former_keys(world: World) ->
     assert {name: len(each["kms:Decrypt"]) for name, each in found.items()} == {"Prepare": 2, "Record": 1, "Count": 2}
 
 
+def test_the_machine_may_follow_stop_and_redrive_its_maps(world: World, fleet: Fleet) -> None:
+    """By both patterns of Step Functions' guide: that of executions, and that of the children of a map run."""
+    fleet.add_publisher()
+    role = next(name for name in fleet.resources("AWS::IAM::Role") if name.startswith("FleetPublisherStateMachine"))
+    found = actions(world, fleet, role)
+
+    for action in ("DescribeExecution", "RedriveExecution", "StopExecution"):
+        assert found[f"states:{action}"] == ["/*", ":*"]
+    assert found["states:StartExecution"] == ["?"]
+
+
 def test_the_machine_calls_the_four_functions_and_logs_everything(fleet: Fleet) -> None:
     publisher = fleet.add_publisher()
 
