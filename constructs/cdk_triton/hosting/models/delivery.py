@@ -106,6 +106,9 @@ def artifact_resource(
 def _show_in_diff(resource: CustomResource, artifacts: Mapping[str, Artifact]) -> None:
     """Add ensembles and target models to the metadata, because the properties in `cdk diff` are only two hashes.
 
+    `cdk diff` shows metadata only with `--method=template`: with a change set, it hides differences of metadata
+    (`overrideDiffResourceChangeImpactWithChangeSetChangeImpact` in aws-cdk 2.1148.1).
+
     CloudFormation neither sends metadata to the handler nor calls it when only metadata changes. So this causes no
     build and no copy, and does not count towards the limited size of an event.
     """
