@@ -37,6 +37,13 @@ def commands(name: str, command: Any, above: tuple[str, ...] = ()) -> list[tuple
     return [leaf for child, inner in children.items() for leaf in commands(child, inner, path)]
 
 
+def test_a_command_of_the_cdk_is_named_with_its_program(run: Any) -> None:
+    found = run("deploy", "--all")
+    assert (found.status, found.out) == (2, "")
+    assert "run `cdk deploy`" in " ".join(found.err.split())
+    assert "No such command 'deplo'" in run("deplo").err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -45,7 +45,7 @@ DEPLOYED = (
     ("docs/cli.md", "CDK_TRITON_NO_CACHE"),
     ("docs/client.md", "cat > request.json"),
     ("docs/getting_started.md", "python -c"),
-    ("docs/install.md", "cdk diff"),
+    ("docs/install.md", "cdk diff --method=template"),
     ("docs/instance_pools.md", "cdk-triton"),
     ("docs/local_aws.md", "variables"),
     ("docs/own_image.md", "cdk-triton validate"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import traceback
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from cdk_triton.cli import artifacts, doctor, explain, fleet, local, validate
 from cdk_triton.cli.bench import bench
@@ -27,8 +28,22 @@ _INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 _FRAMES_SHOWN = 3
 _NOWHERE = ("EndpointConnectionError", "NoCredentialsError", "NoRegionError", "PartialCredentialsError")
 
+_OF_CDK = ("bootstrap", "deploy", "destroy", "diff", "synth", "watch")
+
+
+class _Program(TyperGroup):
+    """Leads from a command of the CDK to the program that has it."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the first argument names."""
+        if args and args[0] in _OF_CDK:
+            raise typer.BadParameter(f"'{args[0]}' is a command of the CDK: run `cdk {args[0]}`")
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="cdk-triton",
+    cls=_Program,
     help="NVIDIA Triton model ensembles on Amazon SageMaker: check a repository, find the faults of a deployment, "
     "manage an artifact store, publish ensembles, run an AWS on this machine.",
     no_args_is_help=True,

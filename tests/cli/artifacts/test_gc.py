@@ -58,6 +58,7 @@ def test_what_is_young_stays_by_default(
     messages.record("cdk-triton artifacts", outcome.out.splitlines()[0].replace(world.bucket, "BUCKET"))
     assert len(world.stored()) == 2
     assert len(names(collected(run, world, "--older-than", "28"))) == 1
+    assert len(names(collected(run, world, "--older-than", "28d"))) == 1
 
 
 def test_the_last_ones_stay_where_the_user_says_so(run: Any, world: World) -> None:
@@ -69,7 +70,7 @@ def test_the_last_ones_stay_where_the_user_says_so(run: Any, world: World) -> No
     assert len(world.stored()) == 4
 
 
-@pytest.mark.parametrize("days", ["0", "-1", "36501"])
+@pytest.mark.parametrize("days", ["0d", "-1", "36501", "1h"])
 def test_an_age_that_means_nothing_is_a_usage_error(messages: Messages, run: Any, world: World, days: str) -> None:
     outcome = run("artifacts", "gc", "--store", world.stack, "--older-than", days)
     assert (outcome.status, outcome.out) == (2, "")

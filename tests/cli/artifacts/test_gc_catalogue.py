@@ -30,6 +30,8 @@ def test_every_version_of_a_published_ensemble_stays_with_its_artifact(run: Any,
     listed = json.loads(run("artifacts", "list", "--store", world.stack, "--format", "json").out)
     states = {each["target_model"]: each["state"] for each in listed["target_models"]}
     assert states == {"tenant-2.tar.gz": "current", "tenant-1.tar.gz": "previous"}
+    (current,) = [each for each in listed["target_models"] if each["state"] == "current"]
+    assert current["since"] == "2026-11-01T12:00:00+00:00"  # not when it was stored
 
 
 def test_the_sources_of_what_was_built_go_with_the_archive(run: Any, world: World) -> None:

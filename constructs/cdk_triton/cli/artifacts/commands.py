@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -123,13 +124,15 @@ def build(
     typer.echo(f"{assembly.name}: all artifacts are in the store ({count})")
 
 
-def _days(days: int) -> int:
-    if not 1 <= days <= _MOST_DAYS:
+def _days(text: int | str) -> int:
+    """Read days, as `30d` or `30`."""
+    found = re.fullmatch(r"([0-9]{1,6})d?", str(text))
+    if found is None or not 1 <= int(found[1]) <= _MOST_DAYS:
         raise typer.BadParameter(
-            f"{days} must be a number of days from 1 to {_MOST_DAYS:,}, because an archive that was stored for a "
-            "later deployment is not used yet."
+            f"{text} must be a number of days from 1 to {_MOST_DAYS:,}, such as 30d, because an archive that was "
+            "stored for a later deployment is not used yet."
         )
-    return days
+    return int(found[1])
 
 
 @app.command()
@@ -137,7 +140,7 @@ def gc(
     store: StoreOption,
     older_than: Annotated[
         int,
-        typer.Option(metavar="DAYS", callback=_days, help="Keep objects stored or replaced within that many days."),
+        typer.Option(metavar="DAYS", parser=_days, help="Keep objects stored or replaced within that time, as 30d."),
     ] = 30,
     keep_last: Annotated[
         int,

@@ -42,7 +42,7 @@ class TargetModel:
         state: `current` or `previous` according to the index or the catalogue; `dropped` if neither lists it, although
             callers can still send it; `unknown` if the catalogue's entry cannot be read.
         artifact_key: the artifact that it is a copy of; None if the object does not contain it.
-        since: when it was stored.
+        since: when it was stored, or when the current version of a published ensemble went live last.
         endpoints: the endpoints whose callers can send it.
     """
 
@@ -105,10 +105,16 @@ def read(store: Store) -> Listing:
 
 
 def _target_models(contents: Contents, users: Users, bucket: str) -> Iterator[TargetModel]:
+    live = {
+        (each.directory, each.entry.current): each.entry.changed.time
+        for each in contents.catalogue
+        if each.entry.current is not None
+    }
     for copy in sorted(contents.copies, key=lambda each: (each.directory, each.target_model)):
         state = contents.state_of(copy)
         endpoints = users.endpoints_of(bucket, copy.file.key)
-        yield TargetModel(copy.target_model, copy.directory, state, copy.artifact_key, copy.file.modified, endpoints)
+        since = live.get((copy.directory, copy.target_model), copy.file.modified)
+        yield TargetModel(copy.target_model, copy.directory, state, copy.artifact_key, since, endpoints)
 
 
 def as_json(listing: Listing) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import typer
 
@@ -101,6 +102,9 @@ def _written(tensor: ModelInput | ModelOutput) -> Tensor:
     return Tensor(tensor.name, enum_name(tensor, "data_type").removeprefix("TYPE_"), dims)
 
 
+_EXPORT_TENSORS: Final = "export the model so that it takes and gives tensors only (skl2onnx: zipmap=False)"
+
+
 def _of_network(file: Path, name: str, labels: Labels) -> Face:
     network = onnx_file(file)
     if isinstance(network, Unreadable):
@@ -111,7 +115,7 @@ def _of_network(file: Path, name: str, labels: Labels) -> Face:
     for tensor in tensors:
         if tensor.kind != "tensor":
             kind = tensor.kind.replace("_", " ")
-            raise _unusable(f"{file} has {tensor.name!r}, a {kind} that Triton does not serve; export it as a tensor")
+            raise _unusable(f"{file} has {tensor.name!r}, a {kind} that Triton does not serve; {_EXPORT_TENSORS}")
         if tensor.data_type in _UNSERVED:
             raise _unusable(
                 f"{file} has the tensor {tensor.name!r} of {tensor.data_type or 'a type'}, which the ONNX Runtime "
