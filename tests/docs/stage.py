@@ -50,7 +50,9 @@ def write_files(world: World) -> None:
     (plan / "bert.onnx").write_bytes(onnx.parser.parse_model(PLAN_SOURCE).SerializeToString())
     for name in ("dog.jpg", "scan.raw"):
         (world.directory / name).write_bytes(b"\0" * 16)
-    (world.directory / "request.json").write_text('{"inputs": []}')
+    (world.directory / "request.json").write_text(
+        '{"inputs": [{"name": "AMOUNT", "shape": [1, 1], "datatype": "FP32", "data": [9000]}]}'
+    )
 
 
 class Stage:
