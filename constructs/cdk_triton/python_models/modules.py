@@ -232,9 +232,13 @@ def needed_sources(context: CheckContext) -> Iterator[tuple[BackendFile, Mapping
 
 def is_loaded_by_model(context: CheckContext, name: str) -> bool:
     """Whether a Python model that the server loads may in turn load a model of this name (`load_model`)."""
-    return any(
-        source.references.may_load(name) for _, sources in needed_sources(context) for source in sources.values()
-    )
+    loads = _loads(context)
+    return None in loads or any(name in names for names in loads if names is not None)
+
+
+@per_check
+def _loads(context: CheckContext) -> frozenset[frozenset[str] | None]:
+    return frozenset(source.references.loads for _, sources in needed_sources(context) for source in sources.values())
 
 
 def has_module(owner: BackendFile, name: str) -> bool:
