@@ -24,8 +24,10 @@ def model(write: Write, *libraries: str, backend: str = "onnxruntime") -> ModelR
     return write({"model/config.pbtxt": config, "model/1/model.onnx": "", "model/1/libcustom.so": "ELF"}, base={})
 
 
-def findings(repository: ModelRepository, mode: Mode = "single", **options: ServingPlatform) -> list[Finding]:
-    return [each for each in repository.check(mode, **options) if each.code == "CT291"]
+def findings(
+    repository: ModelRepository, mode: Mode = "single", platform: ServingPlatform | None = None
+) -> list[Finding]:
+    return [each for each in repository.check(mode, platform=platform) if each.code == "CT291"]
 
 
 @pytest.mark.parametrize(
