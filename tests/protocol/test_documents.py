@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC
 
 import pytest
@@ -107,6 +107,7 @@ VALUES = st.recursive(
 
 def _paths(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """The path to every value of a document."""
+    inner: Iterable[tuple[str | int, object]]
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [path, *(each for name, within in inner for each in _paths(within, (*path, name)))]
 
@@ -135,7 +136,8 @@ def damaged_entries(draw: st.DrawFn) -> bytes:
 
 @given(damaged_entries() | st.binary(), st.sampled_from(["text", "image"]))
 def test_an_entry_of_the_catalogue_is_read_as_a_whole_or_not_at_all(text: bytes, ensemble: str) -> None:
-    entry, fault = None, ""
+    entry: Entry | None = None
+    fault = ""
     try:
         entry = Entry.of(text, "fleet", ensemble)
     except DocumentError as error:

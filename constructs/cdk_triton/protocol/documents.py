@@ -100,10 +100,10 @@ def _read(kind: Any, value: Any, field: str) -> Any:
     return value
 
 
-def _read_object(kind: type, value: Any, field: str) -> Any:
+def _read_object(kind: Any, value: Any, field: str) -> Any:
     _require_kind(dict, value, field)
     types, values = _types(kind), dict[str, Any]()
-    for each in fields(kind):  # type: ignore[arg-type]  # a dataclass
+    for each in fields(kind):
         name = f"{field}.{each.name}" if field else each.name
         values[each.name] = _read(types[each.name], _member(value, each.name, name), name)
     try:
