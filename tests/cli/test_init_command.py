@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import shlex
@@ -18,6 +17,7 @@ import pytest
 
 from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton.cli.init.requirement import requirement
+from cdk_triton.client import TritonClient
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -43,11 +43,26 @@ class TritonPythonModel:
 NETWORK = (
     '<ir_version: 8, opset_import: ["" : 17]> network (float[N,2] x) => (float[N,4] y) { y = Concat<axis=1>(x, x) }'
 )
+TYPED = """
+backend: "python"
+max_batch_size: 4
+input [
+  { name: "TEXT" data_type: TYPE_STRING dims: [ 1 ] },
+  { name: "WORDS" data_type: TYPE_STRING dims: [ 2, -1 ] },
+  { name: "FLAG" data_type: TYPE_BOOL dims: [ 1 ] },
+  { name: "HALF" data_type: TYPE_FP16 dims: [ 3, -1 ] },
+  { name: "IDS" data_type: TYPE_INT64 dims: [ -1 ] }
+]
+output [ { name: "LABEL" data_type: TYPE_STRING dims: [ 1 ] } ]
+"""
 
 
 def write_models(directory: Path) -> None:
     """A network, and the Python models around it."""
     onnx.save(onnx.parser.parse_model(NETWORK), directory / "net.onnx")
+    (directory / "typed" / "1").mkdir(parents=True)
+    (directory / "typed" / "config.pbtxt").write_text(TYPED)
+    (directory / "typed" / "1" / "model.py").write_text(PYTHON.format(read="TEXT", made="LABEL"))
     (directory / "pre.py").write_text(PYTHON.format(read="TEXT", made="features"))
     (directory / "post.py").write_text(PYTHON.format(read="SCORES", made="LABEL"))
 
@@ -154,7 +169,14 @@ def test_the_next_steps_are_those_that_are_not_done_yet(
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["--single", "--multi"])
 @pytest.mark.parametrize(
-    "models", [["net.onnx"], ["net.onnx", "pre.py", "post.py"], ["pre.py"], ["--from", "pre.py", "--from", "net.onnx"]]
+    "models",
+    [
+        ["net.onnx"],
+        ["net.onnx", "pre.py", "post.py"],
+        ["pre.py"],
+        ["--from", "pre.py", "--from", "net.onnx"],
+        ["typed"],
+    ],
 )
 def test_a_project_around_models_of_the_users_has_no_findings(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, models: list[str]
@@ -171,7 +193,9 @@ def test_a_project_around_models_of_the_users_has_no_findings(
         "my-endpoint"
     }
     assert repository.check(option.removeprefix("--"), PLATFORM) == ()
-    ast.parse((project / "ask.py").read_text())
+    sent: dict[str, Any] = {"__file__": str(project / "ask.py")}
+    exec((project / "ask.py").read_text().partition("\nstacks = ")[0], sent)
+    TritonClient("endpoint", runtime=object()).for_repository(project / "models").contract.complete(sent["INPUTS"])
     assert not any(re.search("@[A-Z]+@", (project / name).read_text()) for name in files(project) if "." in name[1:3])
     assert "my-endpoint" in (project / "README.md").read_text()
 
