@@ -211,7 +211,7 @@ def test_the_command_that_is_printed_writes_the_ensemble_again_after_a_correctio
     assert ensemble is not None
     assert ensemble.config is not None
     (label,) = ensemble.config.output
-    assert (label.data_type, list(label.dims)) == (DataType.TYPE_STRING, [1])
+    assert (label.data_type, list(label.dims)) == (DataType.Value("TYPE_STRING"), [1])
     assert "repeats" not in str(ensemble.config_text)
 
 

@@ -192,10 +192,11 @@ def test_a_project_around_models_of_the_users_has_no_findings(
     assert {each.name for each in repository.models} == {Path(each).stem for each in models if "--" not in each} | {
         "my-endpoint"
     }
-    assert repository.check(option.removeprefix("--"), PLATFORM) == ()
+    assert repository.check("multi" if option == "--multi" else "single", PLATFORM) == ()
     sent: dict[str, Any] = {"__file__": str(project / "ask.py")}
     exec((project / "ask.py").read_text().partition("\nstacks = ")[0], sent)
-    TritonClient("endpoint", runtime=object()).for_repository(project / "models").contract.complete(sent["INPUTS"])
+    unused: Any = object()
+    TritonClient("endpoint", runtime=unused).for_repository(project / "models").contract.complete(sent["INPUTS"])
     assert not any(re.search("@[A-Z]+@", (project / name).read_text()) for name in files(project) if "." in name[1:3])
     assert "my-endpoint" in (project / "README.md").read_text()
 

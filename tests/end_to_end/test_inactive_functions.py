@@ -36,7 +36,7 @@ class Account:
 
     def cdk(self, app: str, *command: str) -> None:
         environment = {**self.aws.process_environment(), "NODE_NO_WARNINGS": "1"}
-        arguments = [CDK, *command, "--all", "--app", self.assemblies / app, "--no-notices", "--ci"]
+        arguments = [str(CDK), *command, "--all", "--app", str(self.assemblies / app), "--no-notices", "--ci"]
         done = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -14,6 +14,7 @@ from unittest.mock import Mock
 import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
 from moto import mock_aws
 
 import artifacts
@@ -186,7 +187,7 @@ def start_fails(parsed: dict[str, Any], times: int) -> Iterator[list[str]]:
         if len(rejected) == times:
             return None
         rejected.append("StartExecution")
-        response = AWSResponse("https://states.example", 400, {}, Mock())
+        response = AWSResponse("https://states.example", 400, HTTPHeaders(), Mock())
         return response, {**parsed, "ResponseMetadata": {"HTTPStatusCode": 400}}
 
     events = clients.client("stepfunctions").meta.events

@@ -148,15 +148,14 @@ def validate(
     _require_single_mode(mode, default_model, additional_models)
     checks: Iterable[tuple[str, Callable[[], tuple[ModelRepository, Report]]]]
     if app is not None:
-        options = ("platform", "image", "mode", "default_model", "additional_models")
-        require_unused(context, "--app", *options)
+        require_unused(context, "--app", "platform", "image", "mode", "default_model", "additional_models")
         if directories:
             raise typer.BadParameter("name directories, or the app with --app, but not both", param_hint="DIR")
         checks = [(each.construct, partial(_check_served, each, preflight)) for each in _served(app)]
     elif directories:
         target = platform_of(platform, image, takes_image=True)
         options = {"default_model": default_model, "additional_models": additional_models or (), "preflight": preflight}
-        checks = [("", partial(_check_directory, each, mode.value, target, options)) for each in directories]
+        checks = [("", partial(_check_directory, each, mode, target, options)) for each in directories]
     else:
         raise typer.BadParameter("name the directory of a model repository, or the app with --app", param_hint="DIR")
     from cdk_triton.triton import Severity
@@ -173,10 +172,10 @@ def validate(
 
 
 def _check_directory(
-    directory: Path, mode: str, platform: ServingPlatform | None, options: Mapping[str, Any]
+    directory: Path, mode: Mode, platform: ServingPlatform | None, options: Mapping[str, Any]
 ) -> tuple[ModelRepository, Report]:
     repository = _read_repository(directory)
-    return repository, repository.report(mode, platform, **options)
+    return repository, repository.report(mode.value, platform, **options)
 
 
 def _check_served(served: ServedRepository, preflight: bool) -> tuple[ModelRepository, Report]:

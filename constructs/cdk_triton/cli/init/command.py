@@ -11,7 +11,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -20,8 +20,6 @@ from cdk_triton.cli.new_files import Content, require_free, write_new
 from cdk_triton.errors import CdkTritonError
 
 if TYPE_CHECKING:
-    import click
-
     from cdk_triton.cli.init.own import Own
 
 __all__ = ["InitCommand", "init"]
@@ -77,7 +75,7 @@ From = Annotated[
 class InitCommand(TyperCommand):
     """Takes several values after one `--from`."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Write `--from` before each of its values, as click reads it."""
         return super().parse_args(ctx, list(_spread(args)))
 
