@@ -58,6 +58,18 @@ class ModelEnvironment:
         """Whether it is outside because the variable is misspelt, or not at the beginning."""
         return self.path is None and VARIABLE[2:] in self.written.upper() and not self.written.startswith(VARIABLE)
 
+    @cached_property
+    def meant(self) -> PurePosixPath | None:
+        """What a path without the variable means: the file of the model or of the repository; None if not certain.
+
+        The server's working directory has no such file, unless an image of one's own has.
+        """
+        platform = self.owner.context.platform
+        if self.path is not None or self.written.startswith("/") or (platform is not None and platform.image):
+            return None
+        places = (f"{self.owner.model.directory}/{self.written}", self.written)
+        return next((PurePosixPath(normpath(place)) for place in places if self.files.finds(normpath(place))), None)
+
     @property
     def archive(self) -> RepositoryFile | None:
         """The archive, if the path is an archive that exists."""

@@ -108,7 +108,10 @@ CONDA_312 = "conda-meta/python-3.12.4-h5148396_1.json lib/python3.12/os.py bin/a
             f"{MODEL}/my env.tar.gz", {"my env.tar.gz": CONDA_312}, None, [], id="a blank in an archive's name"
         ),
         pytest.param("/tmp/env.tar.gz", {}, None, ["CT158"], id="elsewhere"),
-        pytest.param("env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT158"], id="relative to the server"),
+        pytest.param("env.tar.gz", {}, None, ["CT158"], id="relative to the server"),
+        pytest.param("env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="without the variable"),
+        pytest.param("./env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="in the model"),
+        pytest.param("preprocess/env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="in the archive"),
     ],
 )
 def test_environments(
@@ -131,6 +134,17 @@ def test_a_python_that_nobody_has_read_is_not_judged(write: Write, release: str,
     }
     findings = write(change).check(platform=of_an_own_image(release))
     assert [finding.code for finding in findings if finding.code in ("CT158", "CT159")] == codes
+
+
+def test_the_working_directory_of_ones_own_image_may_have_the_environment(messages: Messages, write: Write) -> None:
+    change: dict[str, Change] = {
+        "preprocess/config.pbtxt": with_environment("env.tar.gz"),
+        "preprocess/env.tar.gz": CONDA_312,
+    }
+    findings = write(change).check(platform=of_an_own_image("25.09"))
+    assert messages.of(findings) == [
+        ("CT158", "preprocess/config.pbtxt", 'parameters["EXECUTION_ENV_PATH"].string_value')
+    ]
 
 
 def test_an_environment_of_another_model(write: Write) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from posixpath import relpath
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import Files, is_pointer
@@ -30,11 +31,12 @@ _UNPACK = backend("python_backend", "src/pb_env.cc", 109, 200)
 
 @environment_rule("CT153", Severity.ERROR, "the environment of a Python model is missing", source=_UNPACK)
 def missing_environment(each: ModelEnvironment) -> Iterator[Problem]:
-    """`EXECUTION_ENV_PATH` names an archive or a directory that does not exist, or misspells the variable in the path.
+    """`EXECUTION_ENV_PATH` names an archive or a directory that does not exist, or lacks the variable before the path.
 
     The server then does not load the model. `$$TRITON_MODEL_DIRECTORY` at the beginning of the path stands for the
-    model's directory. Write the variable with two `$`, without braces, and with a `/` after it. If the path contains
-    `..`, the directory before `..` must exist too.
+    model's directory. Write the variable with two `$`, without braces, and with a `/` after it. Without the variable,
+    a path is relative to the server's working directory, which contains no model. If the path contains `..`, the
+    directory before `..` must exist too.
 
     Example:
         # model/config.pbtxt
@@ -62,6 +64,14 @@ def missing_environment(each: ModelEnvironment) -> Iterator[Problem]:
             f"the path of the environment, {each.written!r}, does not begin with {VARIABLE}",
             f"Failed to get the canonical path for {each.written}.",
             f'begin the path with "{VARIABLE}/", with two $',
+        )
+    elif each.meant is not None:
+        yield each.owner.unloadable(
+            FIELD,
+            f"the path of the environment, {each.written!r}, is relative to the server's working directory, not to the "
+            "model",
+            f"Failed to get the canonical path for {each.written}.",
+            f'write "{VARIABLE}/{relpath(each.meant, each.owner.model.directory)}"',
         )
 
 
@@ -366,10 +376,12 @@ def environment_elsewhere(each: ModelEnvironment) -> Iterator[Problem]:
         bin/activate
         lib/python3.12/os.py
     """
-    if each.path is None and not each.is_misspelt:
+    if each.path is None and not each.is_misspelt and each.meant is None:
+        is_absolute = each.written.startswith("/")
+        where = "outside the repository" if is_absolute else "relative to the server's working directory"
         yield each.owner.unloadable(
             FIELD,
-            f"the environment {each.written!r} is outside the repository",
+            f"the environment {each.written!r} is {where}",
             f"Failed to get the canonical path for {each.written}.",
             f'put the environment into the repository and write "{VARIABLE}/…", or acknowledge CT158 and explain how '
             "the file gets to the instance",
