@@ -199,7 +199,7 @@ def _look(files: Files, name: str, last: str, path: Sequence[PurePosixPath]) -> 
 
 
 def _file(files: Files, directory: PurePosixPath, stem: str) -> PurePosixPath | None:
-    names = [name for name in files.names_in(directory) if name.startswith(f"{stem}.")]
+    names = files.names_of(directory, stem)
     binary = [name for name in names if name.startswith(f"{stem}.cpython-") and name.endswith(".so")]
     expected = (*binary, *(f"{stem}{suffix}" for suffix in _SUFFIXES)) if names else ()
     return next((directory / name for name in expected if name in names and files.has(directory / name)), None)
@@ -293,8 +293,6 @@ class _Imports:
 
     def _is_package(self) -> bool:
         """Whether the directory of the model's file is a package with code of its own."""
-        if not any(path.name.startswith("__init__.") for path in self._files):
-            return False
         return _file(self._files, self._path[0], "__init__") is not None
 
     def _imports_of(self, source: PythonSource) -> tuple[Imported, ...]:

@@ -76,6 +76,16 @@ class Files:
                 known.add(entry.name)
         return names
 
+    @cached_property
+    def _stems(self) -> dict[tuple[PurePosixPath, str], list[str]]:
+        names: dict[tuple[PurePosixPath, str], list[str]] = {}
+        for directory, inside in self._directories.items():
+            for name in sorted(inside):
+                stem, dot, _ = name.partition(".")
+                if dot:
+                    names.setdefault((directory, stem), []).append(name)
+        return names
+
     def __iter__(self) -> Iterator[PurePosixPath]:
         """The paths, in no order."""
         return iter(self._files)
@@ -102,6 +112,10 @@ class Files:
             if not (is_directory or (index == len(parts) - 1 and part and self.has(path))):
                 return False
         return True
+
+    def names_of(self, directory: PurePosixPath, stem: str) -> list[str]:
+        """The names in a directory with this text before their first dot, sorted."""
+        return self._stems.get((directory, stem), [])
 
     def names_in(self, directory: PurePosixPath) -> list[str]:
         """The names of the files and directories in a directory, sorted."""
