@@ -52,8 +52,8 @@ class ServingPlatform:
         inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). By default it follows from the
             release's CUDA version and the GPU, as `host_ami` describes. This derivation has not been confirmed on AWS.
             With None, SageMaker chooses the host AMI, as it does by default for your own image without a release.
-            `dataclasses.replace` keeps the value, so pass `inference_ami_version=DERIVED` when you replace the release
-            or the instance type.
+            `dataclasses.replace` keeps the value. When you replace the release or the instance type, pass
+            `inference_ami_version="derived"`, so that the library derives the host AMI again.
 
     Raises:
         ConfigurationError: the release or the instance type does not exist; `image` has no valid digest; SageMaker does

@@ -47,8 +47,9 @@ class BuildRecipe(Protocol):
     def parameters(self) -> dict[str, object]:
         """The recipe's part of the artifact key: JSON values that are the same for equal recipes.
 
-        The value `recipe` names the kind of recipe. If the parameters change, the files are rebuilt. To avoid needless
-        rebuilds, a parameter that a later version introduces is included only if it differs from its default.
+        The value `recipe` names the kind of recipe. If the parameters change, the files are rebuilt. If you add
+        a parameter to a recipe later, include it only if it differs from its default. The keys of existing archives
+        then stay.
         """
 
     def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:

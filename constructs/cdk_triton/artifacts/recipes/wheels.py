@@ -53,7 +53,7 @@ class WheelEnvironment:
     only as large as its packages, and works only in images with the same Python version.
 
     Several models can use one packed environment: the other models set `EXECUTION_ENV_PATH` to, for example,
-    `$$TRITON_MODEL_DIRECTORY/../generate/env.tar.gz`.
+    `$$TRITON_MODEL_DIRECTORY/../generate/env.tar.gz`, where `generate` is the `model` of this recipe.
 
     Attributes:
         model: the directory of the model that holds the environment.

@@ -65,7 +65,7 @@ __all__ = ["TritonEndpoint"]
 class TritonEndpoint(Resource, VariantMetrics):
     """A SageMaker endpoint that runs Triton: a real-time endpoint, or with `asynchronous=` an asynchronous endpoint.
 
-    Every change creates a new endpoint configuration, and CloudFormation updates the endpoint to this configuration.
+    Most changes create a new endpoint configuration, and CloudFormation updates the endpoint to this configuration.
 
     Metrics belong to a variant: use `variant(name)`. If there is only one variant, the endpoint itself also has these
     metrics.
@@ -315,7 +315,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         return self.variant().metric_dimensions
 
     def auto_scale_instance_count(self, *, min_capacity: int, max_capacity: int) -> ScalableInstanceCount:
-        """Scale the number of instances of the only variant with the load.
+        """Let the number of instances follow the load. The endpoint must have only one variant.
 
         Args:
             min_capacity: the smallest number of instances: 1 or more, or 0 or more for an asynchronous endpoint.

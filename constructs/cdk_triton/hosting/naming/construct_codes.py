@@ -271,8 +271,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:NoRoomForRollback",
         "the rollback of an inference component's update finds no free GPUs",
-        "A rollback starts old copies beside the new ones; without rollback_batch, it starts all of them at once. Give "
-        "the policy a smaller rollback_batch, or raise max_instance_count.",
+        "A rollback starts old copies in addition to the new ones. Without rollback_batch, it starts all of them at "
+        "once. Give the policy a smaller rollback_batch, or raise max_instance_count.",
         "Inference components",
     ),
     ConstructCode(
@@ -303,8 +303,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "the rules did not read a part of a repository",
         "The rules do not open the files of some backends, such as PyTorch, DALI and FIL, and the plans of TensorRT "
         "whose network is not in the repository. A fault in such a file appears when the server loads the model, so "
-        "load it once in the serving image. This is only an information: `cdk synth --strict` ignores it, and "
-        "`cdk-triton validate` lists the same parts.",
+        "load it once in the serving image. This annotation has the level `info`: `cdk synth --strict` "
+        "ignores it, and `cdk-triton validate` lists the same parts.",
         "Check models and apps",
         "info",
     ),

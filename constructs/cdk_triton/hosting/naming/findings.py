@@ -4,7 +4,8 @@ Errors become validation errors of the construct: `cdk synth` prints each with i
 nested `Stage`, which plain `cdk synth` does not select, the command would exit 0; there, the errors also go through the
 construct tree's own validation, which stops the synthesis itself. Warnings have the finding's code, so that
 `Annotations.of(construct).acknowledge_warning("CT112")` silences them. Findings that the repository itself acknowledges
-are not reported here. What no rule has read is one information for each repository, which `--strict` ignores.
+are not reported here. The parts of a repository that no rule has read are in one annotation of the level `info`, which
+`--strict` ignores.
 """
 
 from __future__ import annotations

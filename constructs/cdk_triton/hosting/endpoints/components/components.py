@@ -294,7 +294,7 @@ class TritonComponents(Resource):
     @jsii.member(jsii_name="grantInvoke")
     @checked
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal to invoke every component, and to read the parameters.
+        """Allow a principal to invoke every component, and to read the parameters below `ssm_parameter_path`, if set.
 
         The grant includes components that are added later, and their parameters. For one component only, use
         `TritonComponent.grant_invoke`.

@@ -75,14 +75,14 @@ class EndpointMonitoring(Construct):
         scope: the endpoint.
         id: the construct's id.
         endpoint_name: the endpoint's name; the name may be a token.
-        log_group: the name of the log group on the dashboard.
+        log_group: the log group that the dashboard names.
         topic: the topic that every alarm notifies, or None.
         thresholds: the thresholds of the alarms.
         log_retention: how long the logs are kept.
-        runbook_url: the page that alarms and dashboard link to. None: the address in the context, if there is an
-            address.
-        dashboard_name: the dashboard's name. None: CloudFormation generates one. "All dashboards in your account are
-            global, not region-specific" (PutDashboard).
+        runbook_url: the page that alarms and dashboard link to. None: the CDK context value `cdk-triton:runbookUrl`,
+            if it is set.
+        dashboard_name: the dashboard's name. None: CloudFormation generates one. The name must be unique in the
+            account, over all regions (PutDashboard).
     """
 
     def __init__(

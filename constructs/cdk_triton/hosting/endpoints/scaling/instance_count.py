@@ -57,7 +57,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     type with scaling.
 
     If a variant's instance types have different GPUs or vCPU counts, policies on GPU, GPU memory or vCPU utilization
-    track the mean over the types that currently have instances. The other metrics cover all instances together.
+    track the mean over the types that currently have instances. Invocations and concurrent requests are not
+    distinguished by instance type.
 
     Attributes:
         min_capacity: the fewest instances.

@@ -20,7 +20,7 @@ __all__ = ["EndpointVariant"]
 
 
 class EndpointVariant(Construct, VariantMetrics):
-    """The value of `TritonEndpoint.variant`: a `TritonVariant` in its endpoint.
+    """What `TritonEndpoint.variant(name)` returns: a variant of this endpoint, with its metrics and scaling.
 
     Attributes:
         variant: the variant's settings.
