@@ -137,7 +137,9 @@ NOWHERE = {
     "beside": "open(os.path.join(os.path.dirname(__file__), 'model.pkl'), 'rb')",
     "beside, in steps": f"{HERE}path = os.path.join(here, 'model.pkl')\nwith open(path, 'rb') as file: ...",
     "with an encoding": f"{HERE}open(os.path.join(here, 'model.txt'), encoding='utf-8')",
+    "with all arguments": f"{HERE}open(os.path.join(here, 'model.txt'), 'r', 1, 'utf-8')",
     "misspelt": "(Path(__file__).parent / 'wrods.txt').read_text()",
+    "in a resolved directory": "(Path(__file__).resolve(strict=True).parent / 'made.txt').open(mode='r')",
     "of the repository": "np.load(os.path.join(args['model_repository'], args['model_version'], 'weights.npy'))",
     "for torch": (
         "self.device = 'cuda' if torch.cuda.is_available() else 'cpu'\n"
@@ -167,6 +169,22 @@ SOMEWHERE = {
     "tested": initializing(f"if os.path.exists('made.txt'):\n    {READ}"),
     "tried": initializing(f"try:\n    {READ}\nexcept FileNotFoundError: ..."),
     "of another directory": initializing("open(os.path.join('/tmp', 'made.txt'))"),
+}
+
+
+MADE = "made = Path(__file__).parent / 'made.txt'\n"
+WRITES = {
+    "text": "made.write_text('cat', encoding='utf-8')",
+    "nothing": "made.touch(exist_ok=True)",
+    "a directory": "made.mkdir(parents=True, exist_ok=True)",
+    "an open file": "made.open(mode='w', encoding='utf-8')",
+    "an open file, with options": "made.open(**{'mode': 'w'})",
+    "a link": "made.symlink_to('words.txt', target_is_directory=False)",
+    "a renamed file": "(Path(__file__).parent / 'words.txt').replace(made)",
+    "a copied file": "(Path(__file__).parent / 'words.txt').copy(made, preserve_metadata=True)",
+}
+SOMEWHERE |= {
+    f"written: {name}": initializing(f"{MADE}{line}\nmade.read_text(encoding='utf-8')") for name, line in WRITES.items()
 }
 
 

@@ -233,6 +233,10 @@ MODELS = {
         f"{HERE}open(os.path.join(here, 'a.txt'), mode='w')\n(Path(__file__).parent / 'a.txt').open(mode='w')",
         files={"a.txt": "a"},
     ),
+    "a file that it writes by keywords": Sound(
+        "path = Path(__file__).parent / 'a.txt'\npath.write_text('a', encoding='utf-8')\npath.read_text()",
+        files={"a.txt": "a"},
+    ),
     "a value that may be missing": Sound(
         f"{CONFIGURED}found = config['parameters'].get('k')\nself.k = found['string_value'] if found else 'x'"
     ),

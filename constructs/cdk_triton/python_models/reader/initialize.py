@@ -30,7 +30,12 @@ _UNFOLLOWED = object()  # what a reader of calls returns where another one may k
 _UTILS = "triton_python_backend_utils"
 _SAME_PATH = ("str", "os.fspath", "os.path.abspath", "os.path.realpath", "pathlib.Path", "pathlib.PurePath")
 _KEEPING = ("get", "keys", "items", "values", "copy")  # methods of a dict that leave it as it is
-_MAKING = ("write_text", "write_bytes", "touch", "mkdir", "rename", "symlink_to", "hardlink_to")  # of a path
+_MAKING = frozenset(  # methods of a path that make files
+    {
+        *("write_text", "write_bytes", "touch", "mkdir", "symlink_to", "hardlink_to", "link_to"),
+        *("rename", "replace", "copy", "copy_into", "move", "move_into"),
+    }
+)
 _LOADS = ("json.loads", "orjson.loads", "ujson.loads")
 _NUMBERS = {
     "int": "a string, a bytes-like object or a real number",
@@ -310,18 +315,16 @@ class _Reader:
             owner = self._of(node.func)
         given = [self._of(each) for each in node.args]
         named = [self._of(each.value) for each in node.keywords]
-        if self._takes_keywords(node, name, owner, method):
+        if not node.keywords or self._knows_keywords(name, owner):
             for known in (self._of_message, self._of_configuration, self._of_path):
                 value = known(node, name, owner, method, given)
                 if value is not _UNFOLLOWED:
                     return value
         return self._foreign(name, owner, method, [*given, *named])
 
-    def _takes_keywords(self, node: ast.Call, name: str, owner: Any, method: str) -> bool:
-        """Whether the keywords of a call change nothing that the readers of calls know."""
-        is_opening = name == "open" or is_loader(name) or (isinstance(owner, Place) and method in READS)
-        changes = {keyword.arg for keyword in node.keywords} & {"mode", None}
-        return not node.keywords or name.startswith(f"{_UTILS}.") or (is_opening and not changes)
+    def _knows_keywords(self, name: str, owner: Any) -> bool:
+        """Whether the readers of calls know what the keywords of a call change."""
+        return isinstance(owner, Place) or name == "open" or is_loader(name) or name.startswith(f"{_UTILS}.")
 
     def _foreign(self, name: str, owner: Any, method: str, given: Sequence[Any]) -> Any:
         """The value of a function that is not followed.
@@ -330,10 +333,9 @@ class _Reader:
             _Unclear: it may change known values.
         """
         holds = any(map(may_hold, given))
-        is_reading = keeps_files(name) or isinstance(owner, Place)
-        if may_hold(owner) or (holds and not is_reading):
+        if may_hold(owner) or (holds and not keeps_files(name)):
             raise _Unclear
-        self._may_make_files |= not is_reading and not isinstance(owner, Text | str)
+        self._may_make_files |= not keeps_files(name) and not isinstance(owner, Text | str)
         return OPEN if holds and name not in PLAIN else OTHER
 
     def _of_message(self, node: ast.Call, name: str, owner: Any, method: str, given: Sequence[Any]) -> Any:
@@ -371,7 +373,7 @@ class _Reader:
         """The value of a function that makes a path, or opens one."""
         if isinstance(owner, Place):
             if method in READS:
-                self._open(node, owner, given)
+                self._open(node, owner, self._modes(node, given) if method == "open" else ())
             self._may_make_files |= method in _MAKING
             return owner if method in ("resolve", "absolute") else OTHER
         match name, given:
@@ -379,8 +381,8 @@ class _Reader:
                 return reduce(lambda before, part: joined(before, part, is_path=True), given)
             case "os.path.dirname", [Place() as path]:
                 return path.parent
-            case "open", [Place() as path, *mode]:
-                self._open(node, path, mode)
+            case "open", [Place() as path, *others]:
+                self._open(node, path, self._modes(node, others))
                 return OTHER
             case _, [Place() as path] if name in _SAME_PATH:
                 return path
@@ -388,6 +390,10 @@ class _Reader:
                 self._open(node, path, (), fails=name in LOADERS)
                 return OTHER
         return _UNFOLLOWED
+
+    def _modes(self, node: ast.Call, given: Sequence[Any]) -> list[Any]:
+        """The mode in which a call opens a file, by position or by keyword; none if it is the usual one."""
+        return [*given[:1], *(self._of(each.value) for each in node.keywords if each.arg in ("mode", None))]
 
     def _open(self, node: ast.expr, path: Place, mode: Sequence[object], *, fails: bool = True) -> None:
         place = PurePosixPath(normpath(path.text))
