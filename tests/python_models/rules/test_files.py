@@ -28,6 +28,8 @@ FILES = {"1/words.txt": "cat", "labels.txt": "cat", "1/tokenizer/vocab.json": "{
         "open('labels.txt')",
         "__import__('pathlib').Path\nfrom pathlib import Path\nPath('words.txt').read_text()",
         "import pathlib\npathlib.Path('words.txt').open()",
+        "import codecs\ncodecs.open('words.txt', 'r', 'utf-8')",
+        "from io import open\nopen('words.txt', encoding='utf-8')",
     ],
 )
 def test_a_file_by_a_relative_path(messages: Messages, write: Write, line: str) -> None:
@@ -43,6 +45,9 @@ def test_a_file_by_a_relative_path(messages: Messages, write: Write, line: str) 
         "open('/etc/hostname')",
         "open('words.txt', 'w')",
         "open('words.txt', MODE)",
+        "open('words.txt', **{'mode': 'w'})",
+        "import io\nio.open('words.txt', 'w')",
+        "import codecs\ncodecs.open('words.txt', encoding='utf-8', mode='w')",
         "import os\nos.chdir(os.path.dirname(__file__))\nopen('words.txt')",
         "from pathlib import Path\n(Path(__file__).parent / Path('words.txt')).read_text()",
         "def open(name): ...\nopen('words.txt')",
@@ -113,6 +118,7 @@ OF_THE_ENDPOINT = {
     "temporary": "open('/tmp/words.txt')",
     "unlike any": "open('/models/bert/weights.bin')",
     "written": f"open('/models/{CALLER}/1/words.txt', 'w')",
+    "written by codecs": f"import codecs\ncodecs.open('/opt/ml/model/{CALLER}/1/log.txt', 'w', 'utf-8')",
     "tested": "if os.path.exists('/models/words.txt'):\n    open('/models/words.txt')",
     "in a tested directory": "if Path('/models').is_dir():\n    open('/models/words.txt')",
     "made": "subprocess.run(['ln', '-s', '/opt/ml/model', '/models'])\nopen('/models/labels.txt')",
@@ -178,13 +184,17 @@ WRITES = {
     "nothing": "made.touch(exist_ok=True)",
     "a directory": "made.mkdir(parents=True, exist_ok=True)",
     "an open file": "made.open(mode='w', encoding='utf-8')",
+    "a file of io": "io.open(made, 'w', encoding='utf-8')",
+    "a file of codecs": "codecs.open(str(made), 'w', 'utf-8')",
+    "a mapped file": "np.memmap(made, dtype='uint8', mode='w+', shape=(3,))",
     "an open file, with options": "made.open(**{'mode': 'w'})",
     "a link": "made.symlink_to('words.txt', target_is_directory=False)",
     "a renamed file": "(Path(__file__).parent / 'words.txt').replace(made)",
     "a copied file": "(Path(__file__).parent / 'words.txt').copy(made, preserve_metadata=True)",
 }
 SOMEWHERE |= {
-    f"written: {name}": initializing(f"{MADE}{line}\nmade.read_text(encoding='utf-8')") for name, line in WRITES.items()
+    f"written: {name}": initializing(f"{MADE}{line}\nmade.read_text(encoding='utf-8')", f"import codecs, io\n{HEAD}")
+    for name, line in WRITES.items()
 }
 
 

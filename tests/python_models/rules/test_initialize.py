@@ -58,6 +58,7 @@ FAILS = {
     "a file by a sum": "open(args['model_repository'] + '/words.txt')",
     "a file by a pattern": "with open(f\"{args['model_repository']}/words.txt\") as file: pass",
     "a file below": "Path(__file__).parent.joinpath\n(Path(__file__).parent / 'labels.txt').read_text()",
+    "a file of codecs": "import codecs\ncodecs.open(os.path.join(args['model_repository'], 'words.txt'), 'r', 'utf-8')",
     "a file with an encoding": "open(os.path.join(args['model_repository'], 'words.txt'), encoding='utf-8')",
     "a file for a library": "import numpy as np\nnp.load(os.path.join(args['model_repository'], 'words.txt'))",
     "a file beside": "open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'labels.txt'), 'rb')",
@@ -235,6 +236,10 @@ MODELS = {
     ),
     "a file that it writes by keywords": Sound(
         "path = Path(__file__).parent / 'a.txt'\npath.write_text('a', encoding='utf-8')\npath.read_text()",
+        files={"a.txt": "a"},
+    ),
+    "a file that it writes in another way": Sound(
+        f"import io\n{HERE}path = os.path.join(here, 'a.txt')\nio.open(path, 'w').close()\nio.open(path)",
         files={"a.txt": "a"},
     ),
     "a value that may be missing": Sound(

@@ -19,7 +19,15 @@ from typing import Any
 
 from cdk_triton.python_models.reader.imports import may_leave
 from cdk_triton.python_models.reader.initialize_method import Failure, Initialize, Outcome, Served
-from cdk_triton.python_models.reader.known_functions import BUILTINS, LOADERS, PLAIN, READS, is_loader, keeps_files
+from cdk_triton.python_models.reader.known_functions import (
+    BUILTINS,
+    LOADERS,
+    OPENERS,
+    PLAIN,
+    READS,
+    is_loader,
+    keeps_files,
+)
 from cdk_triton.python_models.reader.names import certain_statements, imported_names
 from cdk_triton.python_models.reader.references import Reference
 from cdk_triton.python_models.reader.values import OPEN, OTHER, Message, Place, Text, joined, may_hold, unknown
@@ -324,7 +332,7 @@ class _Reader:
 
     def _knows_keywords(self, name: str, owner: Any) -> bool:
         """Whether the readers of calls know what the keywords of a call change."""
-        return isinstance(owner, Place) or name == "open" or is_loader(name) or name.startswith(f"{_UTILS}.")
+        return isinstance(owner, Place) or name in OPENERS or is_loader(name) or name.startswith(f"{_UTILS}.")
 
     def _foreign(self, name: str, owner: Any, method: str, given: Sequence[Any]) -> Any:
         """The value of a function that is not followed.
@@ -381,7 +389,7 @@ class _Reader:
                 return reduce(lambda before, part: joined(before, part, is_path=True), given)
             case "os.path.dirname", [Place() as path]:
                 return path.parent
-            case "open", [Place() as path, *others]:
+            case _, [Place() as path, *others] if name in OPENERS:
                 self._open(node, path, self._modes(node, others))
                 return OTHER
             case _, [Place() as path] if name in _SAME_PATH:

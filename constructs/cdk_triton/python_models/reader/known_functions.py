@@ -8,7 +8,7 @@ from typing import Final
 
 from cdk_triton.python_models.reader.backend_utils import MODULE
 
-__all__ = ["BUILTINS", "LOADERS", "PLAIN", "READS", "dotted", "is_loader", "keeps_files"]
+__all__ = ["BUILTINS", "LOADERS", "OPENERS", "PLAIN", "READS", "dotted", "is_loader", "keeps_files"]
 
 PLAIN: Final = frozenset({"bool", "float", "int", "isinstance", "len", "print", "repr", "str"})
 """Builtin functions whose results hold nothing of what they get."""
@@ -21,15 +21,20 @@ BUILTINS: Final = PLAIN | {
 READS: Final = frozenset({"open", "read_text", "read_bytes"})
 """The methods of a `Path` that read its file."""
 
+OPENERS: Final = frozenset({"open", "io.open", "codecs.open"})
+"""Functions that open the file of their first argument in the mode of the second one."""
+
 LOADERS: Final = frozenset(
     {
         *("numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.fromfile", "torch.load", "torch.jit.load"),
         *("joblib.load", "pandas.read_csv", "pandas.read_json", "pandas.read_parquet", "pandas.read_pickle"),
-        *("io.open", "codecs.open", "PIL.Image.open", "onnxruntime.InferenceSession", "os.listdir", "os.scandir"),
+        *("PIL.Image.open", "onnxruntime.InferenceSession", "os.listdir", "os.scandir"),
     }
 )
 """Functions that read the file or the directory of their first argument, and fail if it is missing."""
 
+# Functions of numpy that may make files; memmap and open_memmap have a mode.
+_SAVING = ("numpy.save", "numpy.memmap", "numpy.lib.")
 # Parts of transformers, tokenizers and other libraries; some of them download what is missing.
 _PARTS = (".from_pretrained", ".from_file")
 
@@ -49,7 +54,7 @@ def is_loader(name: str) -> bool:
 
 def keeps_files(name: str) -> bool:
     """Whether a function changes neither what it gets nor files."""
-    return name in BUILTINS or name in _KEEPING or (name.startswith(_READING) and not name.startswith("numpy.save"))
+    return name in BUILTINS or name in _KEEPING or (name.startswith(_READING) and not name.startswith(_SAVING))
 
 
 def dotted(node: ast.expr, imported: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from posixpath import join
 from typing import Final
 
-from cdk_triton.python_models.reader.known_functions import READS, dotted, is_loader
+from cdk_triton.python_models.reader.known_functions import OPENERS, READS, dotted, is_loader
 
 __all__ = ["SOURCE", "opened_files"]
 
@@ -75,17 +75,18 @@ def _attempted(node: ast.Try) -> Iterator[ast.AST]:
 
 def _path_of(call: ast.Call, names: frozenset[str], imported: Mapping[str, str]) -> str | None:
     """The literal path of a file that a call reads; None if there is none."""
-    path, modes = None, call.args[1:2]
+    path: str | None = None
+    modes = [keyword.value for keyword in call.keywords if keyword.arg in ("mode", None)]
+    name = dotted(call.func, imported)
     match call.func:
-        case ast.Name(id="open") if "open" not in names and call.args:
-            path = _text(call.args[0], imported)
         case ast.Attribute(value=ast.Call() | ast.BinOp() as value, attr=method) if method in READS:
-            path, modes = _text(value, imported), call.args[:1] if method == "open" else []
-        case function if call.args and is_loader(name := dotted(function, imported)):
+            path, modes = _text(value, imported), [*call.args[:1], *modes] if method == "open" else []
+        case _ if call.args and name in OPENERS and name not in names:
+            path, modes = _text(call.args[0], imported), [*call.args[1:2], *modes]
+        case _ if call.args and is_loader(name):
             path, modes = _text(call.args[0], imported), []
             if path is not None and name.endswith("from_pretrained") and not path.startswith("/"):
                 return None  # the name of a model of Hugging Face
-    modes = [*modes, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
     is_reading = all(isinstance(mode, ast.Constant) and not _WRITES & set(str(mode.value)) for mode in modes)
     return path if path and is_reading and not path.startswith("~") else None
 
