@@ -46,6 +46,7 @@ def test_a_file_by_a_relative_path(messages: Messages, write: Write, line: str) 
         "open('words.txt', 'w')",
         "open('words.txt', MODE)",
         "open('words.txt', **{'mode': 'w'})",
+        "open('words.txt', 'w').write('cat')\nopen('words.txt')",
         "import io\nio.open('words.txt', 'w')",
         "import codecs\ncodecs.open('words.txt', encoding='utf-8', mode='w')",
         "import os\nos.chdir(os.path.dirname(__file__))\nopen('words.txt')",
@@ -233,3 +234,38 @@ MAYBE = {
 @pytest.mark.parametrize("line", MAYBE.values(), ids=MAYBE)
 def test_a_file_of_another_method_that_may_be_somewhere(write: Write, line: str) -> None:
     assert write(opening(line, READING)).check() == ()
+
+
+HELPED = f"{READING}from helper import prepare\n"
+MADE_BESIDE = "open(Path(__file__).parent / 'made.txt')"
+PREPARE = "from pathlib import Path\ndef prepare(): (Path(__file__).parent / 'made.txt').write_text('cat')\n"
+HELPERS = {
+    "written": (MADE_BESIDE, HELPED, PREPARE),
+    "named": (MADE_BESIDE, HELPED, "NAME = 'made.txt'\ndef prepare(): ...\n"),
+    "copied": (
+        f"open('/models/{CALLER}/1/words.txt')",
+        HELPED,
+        "import shutil\ndef prepare(): shutil.copytree('/opt/ml/model', '/models')\n",
+    ),
+    "in the working directory": (
+        "open('labels.txt')",
+        HELPED,
+        "def prepare(): open('labels.txt', 'w').write('cat')\n",
+    ),
+    "imported under a condition": (
+        MADE_BESIDE,
+        f"{READING}try:\n    from helper import prepare\nexcept ImportError: ...\n",
+        PREPARE,
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "head", "helper"), HELPERS.values(), ids=HELPERS)
+def test_a_file_that_a_helper_may_make(write: Write, line: str, head: str, helper: str) -> None:
+    assert write({**opening(line, head), f"{CALLER}/1/helper.py": helper}).check() == ()
+
+
+@pytest.mark.parametrize("line", [MADE_BESIDE, "open('labels.txt')", f"open('/models/{CALLER}/1/words.txt')"])
+def test_a_file_that_no_helper_makes(messages: Messages, write: Write, line: str) -> None:
+    files = {**opening(line, HELPED), f"{CALLER}/1/helper.py": "def prepare(): ...\n"}
+    assert messages.of(write(files).check()) == [FOUND]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from posixpath import join
 from typing import Final
 
 from cdk_triton.python_models.reader.known_functions import OPENERS, READS, dotted, is_loader
 
-__all__ = ["SOURCE", "opened_files"]
+__all__ = ["SOURCE", "OpenedFiles", "opened_files"]
 
 SOURCE: Final = "{source}"
 """What the path of the source itself begins with: `{source}/../words.txt` is beside the source."""
@@ -30,6 +31,7 @@ _MAKING = (
         "extract",
         "fetch",
         "generate",
+        "import",
         "link",
         "make",
         "mkdir",
@@ -38,14 +40,33 @@ _MAKING = (
 )
 
 
-def opened_files(
-    nodes: Sequence[ast.AST], names: frozenset[str], imported: Mapping[str, str]
-) -> Iterator[tuple[int, str]]:
-    """The line and the path of each file that a source reads, also in code that may not run.
+@dataclass(frozen=True)
+class OpenedFiles:
+    """The files that a source reads by literal paths, and those that it may make, also in code that may not run.
 
-    A path is left out if the source handles the error, or if the path or a directory above it is an argument of another
-    call, which may test for it or make it. A path that is relative to the source itself (`__file__`) is also left out
-    if any code of the source may make files, or mentions the file's name elsewhere.
+    Attributes:
+        read: the line and the path of each file that it reads and whose error it does not handle.
+        paths: the absolute paths among the arguments of other calls, which may test for a file or make it.
+        texts: the texts outside of the calls that read files.
+        makes: whether any of its code may make files.
+    """
+
+    read: frozenset[tuple[int, str]] = frozenset()
+    paths: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
+    makes: bool = False
+
+    def may_make(self, path: str) -> bool:
+        """Whether the source may make, or test for, a file that this or another source of the model reads."""
+        if path.startswith("/"):
+            return any(path == text or path.startswith(f"{text.rstrip('/')}/") for text in self.paths)
+        if path.startswith(SOURCE):
+            return self.makes or path.rpartition("/")[2] in self.texts
+        return path in self.texts
+
+
+def opened_files(nodes: Sequence[ast.AST], names: frozenset[str], imported: Mapping[str, str]) -> OpenedFiles:
+    """Read which files a source opens.
 
     Args:
         nodes: the nodes of the module.
@@ -57,14 +78,13 @@ def opened_files(
     read = {call: path for call in calls if call not in attempted and (path := _path_of(call, names, imported))}
     inner = {node for call in read for node in ast.walk(call)}
     others = [call for call in calls if call not in inner and not dotted(call.func, imported).startswith("sys.path.")]
-    known = {text for call in others for text in _literals(call)}
-    mentioned = {node.value for node in nodes if isinstance(node, ast.Constant) and node not in inner}
-    makes = any(part in name.lower() for node in nodes for name in _names(node) for part in _MAKING)
-    for call, path in read.items():
-        if path.startswith(SOURCE) and (makes or path.rpartition("/")[2] in mentioned):
-            continue
-        if not any(path == text or path.startswith(f"{text.rstrip('/')}/") for text in known):
-            yield call.lineno, path
+    constants = (node.value for node in nodes if isinstance(node, ast.Constant) and node not in inner)
+    return OpenedFiles(
+        frozenset((call.lineno, path) for call, path in read.items()),
+        frozenset(text for call in others for text in _literals(call)),
+        frozenset(value for value in constants if isinstance(value, str)),
+        makes=any(part in name.lower() for node in nodes for name in _names(node) for part in _MAKING),
+    )
 
 
 def _attempted(node: ast.Try) -> Iterator[ast.AST]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cdk_triton.python_models.reader.backend_utils import MODULE
 from cdk_triton.python_models.reader.calls import certain_type, own_nodes
 from cdk_triton.python_models.reader.names import bound_names
-from cdk_triton.python_models.reader.opened_files import opened_files
+from cdk_triton.python_models.reader.opened_files import OpenedFiles, opened_files
 
 __all__ = ["Reference", "References", "references_of"]
 
@@ -62,19 +62,21 @@ class References:
 
     Attributes:
         models: the models that it sends requests to (BLS).
-        files: the files that it opens for reading by a literal path, or that a library reads for it.
+        opened: the files that it opens for reading by a literal path, or that a library reads for it.
         numbers: the tensors that it takes from a request and reads as numbers of numpy.
         misused: the parameters, methods and properties that the server's classes do not have, with Python's message.
         loads: the models that it loads itself; None if it may load any model.
         changes_directory: whether it may change the working directory.
+        imports: the parts of the names that its imports have.
     """
 
     models: tuple[Reference, ...] = ()
-    files: tuple[Reference, ...] = ()
+    opened: OpenedFiles = field(default_factory=OpenedFiles)
     numbers: tuple[Reference, ...] = ()
     misused: tuple[tuple[Reference, str], ...] = ()
     loads: frozenset[str] | None = frozenset()
     changes_directory: bool = False
+    imports: frozenset[str] = frozenset()
 
     def may_load(self, model: str) -> bool:
         """Whether the source may load a model itself."""
@@ -96,10 +98,14 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
     models: set[Reference] = set()
     numbers: set[Reference] = set()
     attributes: set[str] = set()
+    imports: set[str] = set()
     for node in nodes:
         match node:
             case ast.alias(name=name):
                 attributes.add(name)
+                imports.update(name.split("."))
+            case ast.ImportFrom(module=str(name)):
+                imports.update(name.split("."))
             case ast.Attribute(attr=name):
                 attributes.add(name)
                 misused.update(_unknown_attribute(node, utils))
@@ -114,11 +120,12 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
                     misused.update(_misused_by_method(each, utils))
     return References(
         tuple(sorted(models)),
-        tuple(sorted({Reference(line, path) for line, path in opened_files(nodes, names, imported)})),
+        opened_files(nodes, names, imported),
         numbers=tuple(sorted(numbers)),
         misused=tuple(sorted(misused)),
         loads=_loaded(nodes),
         changes_directory=bool({"chdir", "fchdir"} & attributes),
+        imports=frozenset(imports),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from posixpath import normpath
 
@@ -14,10 +14,11 @@ from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.python_models.initialized import initialized
 from cdk_triton.python_models.modules import needed_sources
 from cdk_triton.python_models.reader.opened_files import SOURCE
-from cdk_triton.python_models.reader.references import Reference
+from cdk_triton.python_models.reader.source import PythonSource
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.serve import SINGLE_MODEL_REPOSITORY
 
+_MODULES = (".py", ".pyc", ".so")
 _BESIDE = "make the path relative to the source file: Path(__file__).parent"
 # Directories of every Linux image. Other files of an image, such as /models/bert, are not known.
 _OF_IMAGE = frozenset(
@@ -77,34 +78,56 @@ def missing_path(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule checks literal paths in a call of `open`, of a method of `Path`, or of a function such as `numpy.load`
         or `torch.load`. It reports a path outside `/opt/ml/model` only if the repository contains the file that is
-        meant, because the image may have others. It skips a path that the source also tests or makes, and files beside
-        a source that makes files. In `initialize`, it also follows variables with a path of `__file__` or of
+        meant, because the image may have others. It skips a path that a source of the model also tests or makes, and
+        files beside a source if any source of the model makes files. It also skips a model that imports a module of its
+        own only under a condition. In `initialize`, it also follows variables with a path of `__file__` or of
         `args["model_repository"]`, like CT184, as long as no earlier code may have made the file.
     """
     suggestions = Suggestions()
-    seen: set[tuple[PurePosixPath, Reference]] = set()
+    seen: set[tuple[PurePosixPath, int, str]] = set()
     lines: set[tuple[PurePosixPath, int]] = set()
     for each, sources in needed_sources(context):
-        changes_directory = any(source.references.changes_directory for source in sources.values())
-        for path, source in sources.items():
-            for opened in source.references.files:
-                if opened.name.startswith(SOURCE):
-                    found = _beside(each, path, opened.name.removeprefix(SOURCE), suggestions)
-                elif opened.name.startswith("/"):
-                    found = _absolute(context, each, path, opened.name, suggestions)
-                else:
-                    found = None if changes_directory else _relative(each, path, opened.name)
-                if found is not None and (path, opened) not in seen:
-                    seen.add((path, opened))
-                    lines.add((path, opened.line))
-                    does, fix = found
-                    yield in_line(path, opened.line, does, fix)
+        for path, line, name in _read(sources):
+            found = _missed(context, each, path, name, suggestions)
+            if found is not None and (path, line, name) not in seen and not _may_import_more(each, sources):
+                seen.add((path, line, name))
+                lines.add((path, line))
+                yield in_line(path, line, *found)
     for each, outcome, is_first in initialized(context):
         for absent in outcome.absent if is_first else ():
             place = PurePosixPath(absent.name)
             if (each.path, absent.line) in lines:
                 continue
             yield in_line(each.path, absent.line, *_missing(each, place, repository_files(context), suggestions))
+
+
+def _read(sources: Mapping[PurePosixPath, PythonSource]) -> Iterator[tuple[PurePosixPath, int, str]]:
+    """The source, the line and the path of each file that sources read and that none of them may make."""
+    changes_directory = any(source.references.changes_directory for source in sources.values())
+    for path, source in sources.items():
+        for line, name in sorted(source.references.opened.read):
+            is_relative = not name.startswith((SOURCE, "/"))
+            is_made = any(other.references.opened.may_make(name) for other in sources.values())
+            if not is_made and not (is_relative and changes_directory):
+                yield path, line, name
+
+
+def _may_import_more(each: BackendFile, sources: Mapping[PurePosixPath, PythonSource]) -> bool:
+    """Whether the sources import, in code that may not run, a module of the model that is not among them."""
+    names = frozenset[str]().union(*(source.references.imports for source in sources.values()))
+    others = (path for path in each.files if path.suffix in _MODULES and path not in sources)
+    return any((path.parent if path.stem == "__init__" else path).name.partition(".")[0] in names for path in others)
+
+
+def _missed(
+    context: CheckContext, each: BackendFile, source: PurePosixPath, name: str, suggestions: Suggestions
+) -> tuple[str, str] | None:
+    """What a path does, and the fix, if the endpoint does not have the file."""
+    if name.startswith(SOURCE):
+        return _beside(each, source, name.removeprefix(SOURCE), suggestions)
+    if name.startswith("/"):
+        return _absolute(context, each, source, name, suggestions)
+    return _relative(each, source, name)
 
 
 def _beside(each: BackendFile, source: PurePosixPath, way: str, suggestions: Suggestions) -> tuple[str, str] | None:
