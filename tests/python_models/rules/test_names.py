@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 MODEL = "class TritonPythonModel:\n    def execute(self, requests):\n        return []\n"
 UTILS = "import triton_python_backend_utils as pb_utils\n"
-STAR = "from triton_python_backend_utils import *\n"
+MODULE = "triton_python_backend_utils"
+STAR = f"from {MODULE} import *\n"
+IMAGE = f"example.com/triton@sha256:{'0' * 64}"
 PATH = "model/1/model.py"
 
 
@@ -104,7 +106,7 @@ def test_the_type_behind_an_alias_of_numpy(messages: Messages, write: Write) -> 
 def test_the_release_tells_what_an_image_of_ones_own_has(
     messages: Messages, write: Write, source: str, owner: str
 ) -> None:
-    own = replace(platform("25.09"), image=f"example.com/triton@sha256:{'0' * 64}")
+    own = replace(platform("25.09"), image=IMAGE)
     (finding,) = write(model(f"{source}\n{MODEL}"), base={}).check(platform=own)
     assert f"which {owner} of 25.09 (the release given for your image) does not have" in finding.message
     messages.of([finding])
@@ -180,9 +182,28 @@ def test_names_of_the_server_by_release(write: Write, release: str, name: str, *
     assert [finding.code for finding in findings if finding.code in ("CT175", "CT180")] == ["CT175"] * is_found
 
 
-def test_a_file_of_the_model_hides_the_module_of_the_server(write: Write) -> None:
-    others = {"model/1/triton_python_backend_utils.py": "class Tenser: ..."}
-    assert write(model(executing("pb_utils.Tenser()", UTILS), **others), base={}).check() == ()
+RAISES = executing("if len(requests) > 64:\n    raise TritonModelException('too many')", STAR)
+APPENDS = "import os\nimport sys\nsys.path.append(os.path.join(os.path.dirname(__file__), 'vendor'))\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "directory"),
+    [
+        pytest.param(executing("pb_utils.Tenser()", UTILS), "1", id="always"),
+        pytest.param(executing("if requests:\n    pb_utils.Tenser()", UTILS), "1", id="under a condition"),
+        pytest.param(RAISES, "1", id="by a star"),
+        pytest.param(APPENDS + RAISES, "1/vendor", id="in a directory of its own"),
+    ],
+)
+def test_a_file_of_the_model_hides_the_module_of_the_server(write: Write, source: str, directory: str) -> None:
+    others = {f"model/{directory}/{MODULE}.py": "class Tenser: ...\nclass TritonModelException(Exception): ...\n"}
+    assert write(model(source, **others), base={}).check() == ()
+
+
+@pytest.mark.parametrize(("release", "codes"), [("22.07", ["CT180"]), ("26.07", ["CT180"]), ("26.08", [])])
+def test_names_that_a_star_does_not_bring_by_release(write: Write, release: str, codes: list[str]) -> None:
+    findings = write(model(RAISES), base={}).check(platform=replace(platform("25.09"), release=release, image=IMAGE))
+    assert [finding.code for finding in findings if finding.code in ("CT175", "CT180")] == codes
 
 
 UNDEFINED = {

@@ -249,22 +249,26 @@ def missing_utility_somewhere(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         The rule reports only names that no release has, or that `*` imports in no release. It skips a file that tests
-        attributes with `hasattr` or `getattr`, or that handles `AttributeError`.
+        attributes with `hasattr` or `getattr`, or that handles `AttributeError`. Like CT175, it skips releases after
+        26.07, and a model that contains a file with the module's name.
     """
     suggestions = Suggestions()
     certain = {(path, used.name) for _, path, _, used in _needed(context) if used.module == MODULE}
     names = utility_names(None)
     seen: set[tuple[PurePosixPath, str]] = set()
     for each, sources in needed_sources(context):
+        search = widest(source.search for source in sources.values())
+        if not _has_utilities_of_server(context, each) or is_in_repository(context, each, MODULE, search):
+            continue
         attributes = names.union(*(source.attributes for source in sources.values()))
         for path, source in sources.items():
             for used in source.utilities:
-                if used.is_starred and (path, used.name) not in certain | seen:
+                if (path, used.name) in certain | seen:
+                    continue
+                if used.is_starred:
                     seen.add((path, used.name))
                     yield _missed_by_star(each, path, used)
-                if used.name in attributes or used.name.startswith("__") or (path, used.name) in certain:
-                    continue
-                if (path, used.name) not in seen and _has_utilities_of_server(context, each):
+                elif used.name not in attributes and not used.name.startswith("__"):
                     seen.add((path, used.name))
                     yield _missing_utility(each, path, used, suggestions.closest(used.name, sorted(names)))
 
