@@ -41,6 +41,12 @@ def test_a_model_that_is_not_loaded(
     assert [code for code, _, _ in messages.of(write(files).check(mode=mode))] == codes
 
 
+def test_a_file_that_another_library_loads(messages: Messages, write: Write) -> None:
+    source = calling("'other'", "        booster = requests[0]\n        booster.load_model(requests[1])\n")
+    found = messages.of(write({f"{CALLER}/1/model.py": source}).check())
+    assert found == [("CT182", f"{CALLER}/1/model.py", "")]
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -141,7 +147,18 @@ def test_no_request_before_execute(write: Write, body: str) -> None:
         pytest.param("pb_utils.load_model('spare')", [], id="by position"),
         pytest.param("pb_utils.load_model(model_name=requests[0])", [], id="by a computed name"),
         pytest.param("load = pb_utils.load_model", [], id="later"),
+        pytest.param("from triton_python_backend_utils import load_model", [], id="by an import"),
+        pytest.param("self.server = pb_utils\n        self.server.load_model('spare')", [], id="of another name"),
+        pytest.param("__import__('triton_python_backend_utils').load_model('spare')", [], id="without a name"),
+        pytest.param("from helpers import pb_utils as pb\n        pb.load_model(requests[0])", [], id="of a helper"),
         pytest.param("pb_utils.load_model(model_name='other')", ["CT304"], id="another one"),
+        pytest.param("import xgboost\n        xgboost.Booster().load_model(requests[0])", ["CT304"], id="of xgboost"),
+        pytest.param(
+            "self.booster = requests[0]\n        self.booster.load_model(requests[1])", ["CT304"], id="of an attribute"
+        ),
+        pytest.param("import keras\n        keras.models.load_model(requests[0])", ["CT304"], id="of keras"),
+        pytest.param("from keras.models import load_model", ["CT304"], id="imported from keras"),
+        pytest.param("self.load_model = print\n        self.load_model(requests[0])", ["CT304"], id="of the model"),
     ],
 )
 def test_a_model_that_another_one_loads(messages: Messages, write: Write, line: str, codes: list[str]) -> None:

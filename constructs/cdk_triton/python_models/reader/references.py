@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cdk_triton.python_models.reader.backend_utils import MODULE
@@ -123,7 +123,7 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
         opened_files(nodes, names, imported),
         numbers=tuple(sorted(numbers)),
         misused=tuple(sorted(misused)),
-        loads=_loaded(nodes),
+        loads=_loaded(nodes, utils),
         changes_directory=bool({"chdir", "fchdir"} & attributes),
         imports=frozenset(imports),
     )
@@ -134,27 +134,55 @@ def _expects(node: ast.With) -> bool:
     return any("Raises" in ast.unparse(item.context_expr) for item in node.items)
 
 
-def _loaded(nodes: Iterable[ast.AST]) -> frozenset[str] | None:
-    """The models that calls of `load_model` name by literals; None if one of them, or another use, may name others."""
+def _loaded(nodes: Sequence[ast.AST], utils: frozenset[str]) -> frozenset[str] | None:
+    """The models that calls of the server's `load_model` name by literals; None if other uses may name others.
+
+    Methods of this name of other objects, such as those of keras and xgboost, are no uses.
+    """
+    is_hidden = _is_handed_over(nodes, utils)
     names, others = set(), 0
     for node in nodes:
         match node:
             case (
                 ast.Call(
-                    func=ast.Attribute(attr="load_model"),
+                    func=ast.Attribute(attr="load_model", value=owner),
                     args=[ast.Constant(value=str(name)), *_],
                 )
                 | ast.Call(
-                    func=ast.Attribute(attr="load_model"),
+                    func=ast.Attribute(attr="load_model", value=owner),
                     args=[],
                     keywords=[ast.keyword(arg="model_name", value=ast.Constant(value=str(name))), *_],
                 )
-            ):
+            ) if is_hidden or _may_be_utils(owner, utils):
                 names.add(name)
                 others -= 1
-            case ast.alias(name="load_model") | ast.Attribute(attr="load_model"):
+            case ast.Attribute(attr="load_model", value=owner) if is_hidden or _may_be_utils(owner, utils):
                 others += 1
+            case ast.ImportFrom(module=module, names=aliases) if module == MODULE:
+                others += any(alias.name == "load_model" for alias in aliases)
     return None if others else frozenset(names)
+
+
+def _is_handed_over(nodes: Iterable[ast.AST], utils: frozenset[str]) -> bool:
+    """Whether a value may be the server's module without the name of the module: `self.server = pb_utils`."""
+    owners, used = set(), set()
+    for node in nodes:
+        match node:
+            case ast.Attribute(value=ast.Name() as owner):
+                owners.add(owner)
+            case ast.Name(id=name, ctx=ast.Load()) if name in utils:
+                used.add(node)
+            case ast.Constant(value=value) if value == MODULE:
+                return True
+    return not used <= owners
+
+
+def _may_be_utils(owner: ast.expr, utils: frozenset[str]) -> bool:
+    """Whether an expression may name the server's module, imported here or by another module: `common.pb_utils`."""
+    match owner:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name in utils or name == "pb" or "utils" in name
+    return False
 
 
 def _names_of_utils(nodes: Iterable[ast.AST]) -> Iterator[str]:
