@@ -98,6 +98,15 @@ class TestVpcEndpoints:
             subnets = endpoint["Properties"]["SubnetIds"]
             assert [subnet["Ref"][:15] for subnet in subnets] == ["OwnPublicSubnet", "OwnPublicSubnet"]
 
+    def test_go_to_subnets_that_were_imported_without_their_zones(
+        self, world: World, stack: cdk.Stack, vpc: ec2.IVpc
+    ) -> None:
+        ids = ["subnet-1", "subnet-2"]
+        subnets = [ec2.Subnet.from_subnet_id(stack, id, id) for id in ids]
+        add_vpc_endpoints(vpc, subnets=ec2.SubnetSelection(subnets=subnets), exclude=["s3"])
+
+        assert all(each["Properties"]["SubnetIds"] == ids for each in world.resources(stack, ENDPOINT).values())
+
 
 class TestEveryAddressOfTheVpcIsLetIn:
     """A subnet may be in another CIDR block than the first one, as is common for clusters of containers."""

@@ -145,7 +145,7 @@ def _check_dns(vpc: ec2.IVpc) -> None:
 
 def _check_subnets(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
     """Reject subnets that AWS rejects for an interface endpoint."""
-    zones = [subnet.availability_zone for subnet in subnets]
+    zones = [zone for subnet in subnets if (zone := _zone(subnet)) is not None]
     theirs = [each for each in subnets if isinstance(each.node.scope, ec2.Vpc) and each.node.scope is not vpc]
     fault = None
     if not subnets:
@@ -156,6 +156,14 @@ def _check_subnets(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
         fault = "are several in one availability zone, but AWS takes one of each zone", "give one of each zone"
     if fault is not None:
         raise ConfigurationError(f"subnets of the VPC endpoints of {path_of(vpc)} {fault[0]}: {fault[1]}")
+
+
+def _zone(subnet: ec2.ISubnet) -> str | None:
+    """The availability zone of a subnet; None for one that was imported without it."""
+    try:
+        return subnet.availability_zone
+    except RuntimeError:  # jsii's, of the getter
+        return None
 
 
 def await_network(resource: CfnResource, network: Network, who: IConstruct, what: str) -> None:
