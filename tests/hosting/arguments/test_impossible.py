@@ -53,6 +53,12 @@ def stores(given: Any, **arguments: str) -> object:
     return TritonArtifactStore(other, "Other", **arguments)  # type: ignore[arg-type] # texts only
 
 
+def buckets_of_two_regions(given: Any) -> None:
+    for name, environment in (("Europe", IRELAND), ("America", VIRGINIA)):
+        stack = cdk.Stack(given.scope.node.root, name, env=environment)
+        TritonArtifactStore(stack, "Store", bucket_name="in-two-regions")
+
+
 def vpc(given: Any, id: str, **arguments: Any) -> ec2.Vpc:
     return ec2.Vpc(given.scope, id, **arguments)
 
@@ -85,6 +91,7 @@ REJECTED: dict[str, tuple[Callable[[Any], object], str]] = {
     "a misspelt time zone": (lambda g: zone(g, "Europe/Berln"), "did you mean 'Europe/Berlin'"),
     "the dashboard of another region": (dashboards, "in all regions"),
     "the bucket of another store": (lambda g: stores(g, bucket_name="archives"), "in all accounts"),
+    "the bucket of a store in another region": (buckets_of_two_regions, "in all accounts and regions"),
     "the exports of another store": (lambda g: stores(g, export_prefix="triton"), "in an account and region"),
     "a relative prefix of captured data": (
         lambda g: DataCapture(bucket=g.bucket, sampling_percentage=1, prefix="a/../artifacts"),
@@ -128,3 +135,20 @@ def test_other_names_are_taken(given: Any) -> None:
         TritonArtifactStore(stack, "Store", bucket_name=f"archives-{number}", export_prefix="own")
         components = TritonComponents(stack, "Components", platform=given.platform, max_instance_count=1)
         components.monitor(dashboard_name="own")
+
+
+def test_stacks_that_may_be_in_different_accounts_share_no_names(given: Any) -> None:
+    """Two stages without an environment may be deployed with two profiles."""
+    for stage in ("Test", "Prod"):
+        stack = cdk.Stack(given.scope.node.root, stage)
+        TritonArtifactStore(stack, "Store", bucket_name="one-per-stage")
+        components = TritonComponents(stack, "Components", platform=given.platform, max_instance_count=1)
+        components.monitor(dashboard_name="one-per-stage")
+
+
+def test_buckets_of_two_partitions_may_have_one_name() -> None:
+    """Without the CDK's flag for literal partitions, all stacks have the same token."""
+    app = cdk.App()
+    for region in ("eu-west-1", "cn-north-1"):
+        stack = cdk.Stack(app, f"Of-{region}", env=cdk.Environment(region=region))
+        TritonArtifactStore(stack, "Store", bucket_name="one-per-partition")

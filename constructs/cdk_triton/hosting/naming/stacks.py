@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from aws_cdk import IResource, Stack
+from aws_cdk.region_info import RegionInfo
 from constructs import IConstruct
 
 from cdk_triton._tokens import has_token
@@ -19,6 +20,8 @@ __all__ = [
     "require_own_region",
     "require_same",
     "root_stack",
+    "share_a_partition",
+    "share_an_account",
     "share_an_environment",
     "stack_of",
 ]
@@ -75,6 +78,24 @@ def root_stack(stack: Stack) -> Stack:
 def are_deployed_together(one: Stack, other: Stack) -> bool:
     """Whether two stacks are the same, or nested in the same stack."""
     return one is other or root_stack(one) is root_stack(other)
+
+
+def share_a_partition(one: Stack, other: Stack) -> bool:
+    """Whether two stacks are certainly deployed to the same partition, such as that of the regions of China.
+
+    `Stack.partition` is the same token for every stack, unless a flag of the CDK is set.
+    """
+    return are_deployed_together(one, other) or (_partition(one) == _partition(other) is not None)
+
+
+def _partition(stack: Stack) -> str | None:
+    region = region_of(stack)
+    return None if has_token(region) else RegionInfo.get(region).partition
+
+
+def share_an_account(one: Stack, other: Stack) -> bool:
+    """Whether two stacks are certainly deployed to the same account."""
+    return are_deployed_together(one, other) or (one.account == other.account and not has_token(one.account))
 
 
 def share_an_environment(one: Stack, other: Stack) -> bool:

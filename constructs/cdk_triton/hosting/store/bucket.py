@@ -17,7 +17,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.buckets import own_bucket
 from cdk_triton.hosting.access.keys import warn_about_store_key
 from cdk_triton.hosting.naming.per_construct import path_of
-from cdk_triton.hosting.naming.stacks import require_own_region, require_same, stack_of
+from cdk_triton.hosting.naming.stacks import require_own_region, require_same, share_a_partition, stack_of
 from cdk_triton.hosting.naming.taken_names import take_name
 from cdk_triton.protocol.layout import STAGING_PREFIX
 
@@ -50,7 +50,7 @@ def check_bucket(scope: Construct, name: str | None, access_logs: s3.IBucket | N
     if name is not None:
         _check_name(scope, name)
         fix = "names of buckets are unique in all accounts and regions: give each store a name of its own"
-        take_name(scope, "bucket_name", name, lambda one, other: one.partition == other.partition, fix)
+        take_name(scope, "bucket_name", name, share_a_partition, fix)
     if access_logs is not None:
         _check_access_logs(scope, access_logs)
 

@@ -24,7 +24,7 @@ from cdk_triton.hosting.endpoints.monitoring.log_retention import LogRetention
 from cdk_triton.hosting.endpoints.monitoring.widgets import COLUMNS
 from cdk_triton.hosting.naming.name_lookup import NameLookup
 from cdk_triton.hosting.naming.runbooks import runbook_of
-from cdk_triton.hosting.naming.stacks import region_of, require_own_region, stack_of
+from cdk_triton.hosting.naming.stacks import region_of, require_own_region, share_an_account, stack_of
 from cdk_triton.hosting.naming.taken_names import take_name
 
 __all__ = ["ID", "EndpointMonitoring", "check_not_monitored"]
@@ -46,7 +46,7 @@ def _check_dashboard(scope: Construct, name: str) -> None:
             "'_'"
         )
     fix = "names of dashboards are unique in an account, in all regions: give each endpoint a name of its own"
-    take_name(scope, "dashboard_name", name, lambda one, other: one.account == other.account, fix)
+    take_name(scope, "dashboard_name", name, share_an_account, fix)
 
 
 def check_not_monitored(scope: Construct) -> None:
