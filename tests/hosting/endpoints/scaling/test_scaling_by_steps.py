@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -207,7 +208,7 @@ def test_steps_follow_mathematical_expressions(world: World, stack: cdk.Stack, e
         [interval(1, lower=number) for number in range(41)],
         [interval(0, upper=10), interval(0, lower=50)],
     ],
-    ids=["none", "one", "too many", "without change"],
+    ids=["none", "one", "too many", "without change", "infinite"],
 )
 def test_steps_that_cannot_scale_are_rejected(
     messages: Messages, count: ScalableInstanceCount, scaling_steps: list[autoscaling.ScalingInterval]
@@ -242,6 +243,7 @@ def test_steps_may_only_add_beside_a_policy_that_holds_a_target(
                 {"MetricIntervalLowerBound": 0, "MetricIntervalUpperBound": 400_000, "ScalingAdjustment": 1},
                 {"MetricIntervalLowerBound": 400_000, "ScalingAdjustment": 3},
             ],
+        [interval(-1, upper=10), interval(math.inf, lower=50)],
         )
     ]
 
@@ -253,6 +255,22 @@ def test_steps_may_only_add_beside_a_policy_that_holds_a_target(
 def test_a_schedule_has_a_name_that_application_auto_scaling_takes(
     messages: Messages, count: ScalableInstanceCount, id: str
 ) -> None:
+def test_numbers_of_periods_may_be_tokens(
+    world: World, stack: cdk.Stack, endpoint: TritonEndpoint, count: ScalableInstanceCount
+) -> None:
+    periods = cdk.CfnParameter(stack, "Periods", type="Number").value_as_number
+    count.scale_on_metric(
+        "Latency",
+        metric=endpoint.metric_model_latency(),
+        scaling_steps=UP_AND_DOWN,
+        evaluation_periods=periods,  # type: ignore[arg-type]  # a token is a float
+        datapoints_to_alarm=2,
+    )
+
+    alarms = [resource["Properties"] for resource in world.resources(stack, "AWS::CloudWatch::Alarm").values()]
+    assert [(each["EvaluationPeriods"], each["DatapointsToAlarm"]) for each in alarms] == [({"Ref": "Periods"}, 2)] * 2
+
+
     schedule = autoscaling.Schedule.cron(hour="7", minute="0")
     service = ServiceModel(Loader().load_service_model("application-autoscaling", "service-2"))
     limits = service.shape_for("ScheduledActionName").metadata

@@ -31,7 +31,7 @@ def check_steps(what: str, steps: Sequence[autoscaling.ScalingInterval]) -> None
             "a value and one step that removes instances below another value"
         )
     for step in steps:
-        if not is_token(step.change) and step.change != int(step.change):
+        if not is_token(step.change) and not float(step.change).is_integer():
             raise ConfigurationError(
                 f"a step of {what} changes the number of instances by {step.change:g}: use a whole number"
             )
@@ -47,7 +47,9 @@ def check_evaluation(what: str, periods: int | None, datapoints: int | None) -> 
     """
     check_count(f"evaluation_periods of {what}", periods)
     check_count(f"datapoints_to_alarm of {what}", datapoints)
-    if datapoints is not None and not is_token(datapoints) and (periods is None or datapoints > periods):
+    if datapoints is None or is_token(datapoints) or is_token(periods):
+        return
+    if periods is None or datapoints > periods:
         raise ConfigurationError(
             f"datapoints_to_alarm of {what} is {datapoints}, but evaluation_periods is {periods}: use "
             f"evaluation_periods={datapoints} or more, or fewer datapoints"
