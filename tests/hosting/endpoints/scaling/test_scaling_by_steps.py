@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import zoneinfo
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -142,6 +145,39 @@ def test_two_schedules_have_two_names(messages: Messages, count: ScalableInstanc
         count.scale_on_schedule("Morning", schedule=schedule, min_capacity=3)
 
 
+@pytest.fixture
+def without_old_zones(tmp_path: Path) -> Iterator[None]:
+    """A database of time zones like that of Debian 13, without the names that it keeps for compatibility."""
+    path = zoneinfo.TZPATH
+    for name in ("Europe/Berlin", "Asia/Kathmandu"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"TZif")
+    zoneinfo.reset_tzpath([tmp_path])
+    yield
+    zoneinfo.reset_tzpath(path)
+
+
+def in_zone(count: ScalableInstanceCount, name: str) -> None:
+    morning = autoscaling.Schedule.cron(hour="7", minute="0")
+    count.scale_on_schedule("X", schedule=morning, min_capacity=2, time_zone=cdk.TimeZone.of(name))
+
+
+@pytest.mark.parametrize("name", ["US/Pacific", "Asia/Katmandu"])
+@pytest.mark.usefixtures("without_old_zones")
+def test_a_zone_that_this_machine_may_lack_is_passed_on(count: ScalableInstanceCount, name: str) -> None:
+    in_zone(count, name)
+
+
+def test_a_zone_that_is_newer_than_this_machine_is_passed_on(count: ScalableInstanceCount) -> None:
+    in_zone(count, "Mars/Olympus")
+
+
+@pytest.mark.parametrize("name", ["Europe/Berln", "PDT"])
+def test_another_zone_is_rejected(messages: Messages, count: ScalableInstanceCount, name: str) -> None:
+    with messages.raises(ConfigurationError):
+        in_zone(count, name)
+
+
 # Steps.
 
 
@@ -207,6 +243,7 @@ def test_steps_follow_mathematical_expressions(world: World, stack: cdk.Stack, e
         [interval(1, lower=50)],
         [interval(1, lower=number) for number in range(41)],
         [interval(0, upper=10), interval(0, lower=50)],
+        [interval(-1, upper=10), interval(math.inf, lower=50)],
     ],
     ids=["none", "one", "too many", "without change", "infinite"],
 )
@@ -216,6 +253,22 @@ def test_steps_that_cannot_scale_are_rejected(
     metric = cloudwatch.Metric(namespace="Own", metric_name="Load")
     with messages.raises(ConfigurationError):
         count.scale_on_metric("X", metric=metric, scaling_steps=scaling_steps)
+
+
+def test_numbers_of_periods_may_be_tokens(
+    world: World, stack: cdk.Stack, endpoint: TritonEndpoint, count: ScalableInstanceCount
+) -> None:
+    periods = cdk.CfnParameter(stack, "Periods", type="Number").value_as_number
+    count.scale_on_metric(
+        "Latency",
+        metric=endpoint.metric_model_latency(),
+        scaling_steps=UP_AND_DOWN,
+        evaluation_periods=periods,  # type: ignore[arg-type]  # a token is a float
+        datapoints_to_alarm=2,
+    )
+
+    alarms = [resource["Properties"] for resource in world.resources(stack, "AWS::CloudWatch::Alarm").values()]
+    assert [(each["EvaluationPeriods"], each["DatapointsToAlarm"]) for each in alarms] == [({"Ref": "Periods"}, 2)] * 2
 
 
 def test_steps_may_only_add_beside_a_policy_that_holds_a_target(
@@ -243,7 +296,6 @@ def test_steps_may_only_add_beside_a_policy_that_holds_a_target(
                 {"MetricIntervalLowerBound": 0, "MetricIntervalUpperBound": 400_000, "ScalingAdjustment": 1},
                 {"MetricIntervalLowerBound": 400_000, "ScalingAdjustment": 3},
             ],
-        [interval(-1, upper=10), interval(math.inf, lower=50)],
         )
     ]
 
@@ -255,22 +307,6 @@ def test_steps_may_only_add_beside_a_policy_that_holds_a_target(
 def test_a_schedule_has_a_name_that_application_auto_scaling_takes(
     messages: Messages, count: ScalableInstanceCount, id: str
 ) -> None:
-def test_numbers_of_periods_may_be_tokens(
-    world: World, stack: cdk.Stack, endpoint: TritonEndpoint, count: ScalableInstanceCount
-) -> None:
-    periods = cdk.CfnParameter(stack, "Periods", type="Number").value_as_number
-    count.scale_on_metric(
-        "Latency",
-        metric=endpoint.metric_model_latency(),
-        scaling_steps=UP_AND_DOWN,
-        evaluation_periods=periods,  # type: ignore[arg-type]  # a token is a float
-        datapoints_to_alarm=2,
-    )
-
-    alarms = [resource["Properties"] for resource in world.resources(stack, "AWS::CloudWatch::Alarm").values()]
-    assert [(each["EvaluationPeriods"], each["DatapointsToAlarm"]) for each in alarms] == [({"Ref": "Periods"}, 2)] * 2
-
-
     schedule = autoscaling.Schedule.cron(hour="7", minute="0")
     service = ServiceModel(Loader().load_service_model("application-autoscaling", "service-2"))
     limits = service.shape_for("ScheduledActionName").metadata
