@@ -27,7 +27,7 @@ from .clients import client
 from .failure import PROPAGATION_SECONDS, ArtifactError, is_transient, reason_of, with_log_group
 from .request import Request
 
-__all__ = ["accept", "answer_outcome", "has_outcome", "provide"]
+__all__ = ["accept", "answer_outcome", "has_outcome", "provide", "states"]
 
 SECONDS = 10
 """The timeout of one attempt to answer CloudFormation. Step Functions and Lambda repeat a failed one."""
@@ -70,16 +70,21 @@ def provide(event: Mapping[str, Any], _context: object) -> None:
         _answer(request, f"the store's waiter does not start: {error}; remove this cause, and try again")
 
 
+def states() -> Any:
+    """The client that starts waiters. All its attempts, and the time for propagation, fit into one invocation."""
+    return client("stepfunctions", read_seconds=10)
+
+
 def _start_waiter(request: Mapping[str, Any]) -> None:
     """Start the waiter. The permission to start it may be so new that IAM has not propagated it yet."""
-    states, began = client("stepfunctions"), time.monotonic()
+    service, began = states(), time.monotonic()
     while True:
         try:
             # Lambda may deliver an asynchronous event twice: an execution has the name of its request.
-            states.start_execution(
+            service.start_execution(
                 stateMachineArn=os.environ["WAITER"], name=request["RequestId"], input=json.dumps(request)
             )
-        except states.exceptions.ExecutionAlreadyExists:
+        except service.exceptions.ExecutionAlreadyExists:
             log.info("the request %s came twice", request["RequestId"])
         except Exception as error:
             waited = time.monotonic() - began

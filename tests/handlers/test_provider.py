@@ -15,6 +15,7 @@ import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
+from botocore.exceptions import ReadTimeoutError
 from moto import mock_aws
 
 import artifacts
@@ -190,7 +191,7 @@ def start_fails(parsed: dict[str, Any], times: int) -> Iterator[list[str]]:
         response = AWSResponse("https://states.example", 400, HTTPHeaders(), Mock())
         return response, {**parsed, "ResponseMetadata": {"HTTPStatusCode": 400}}
 
-    events = clients.client("stepfunctions").meta.events
+    events = provider.states().meta.events
     events.register_first("before-call.sfn.StartExecution", reject)
     yield rejected
     events.unregister("before-call.sfn.StartExecution", reject)
@@ -221,6 +222,27 @@ def test_a_waiter_that_cannot_be_started_fails_the_request(
     assert error in answer["Reason"]
     assert clock.seconds <= longest
     assert rejected
+
+
+def test_a_service_that_does_not_answer_leaves_the_time_to_say_so(formation: CloudFormation, clock: Clock) -> None:
+    """The function has 5 minutes."""
+    config = provider.states().meta.config
+    attempts = config.retries["total_max_attempts"] * (config.read_timeout + config.connect_timeout)
+
+    def wait(**_: Any) -> None:
+        clock.sleep(attempts)
+        raise ReadTimeoutError(endpoint_url="https://states.example")
+
+    events = provider.states().meta.events
+    events.register_first("before-call.sfn.StartExecution", wait)
+    try:
+        artifacts.provide(formation.event("Create"), None)
+    finally:
+        events.unregister("before-call.sfn.StartExecution", wait)
+
+    (answer,) = formation.answers
+    assert answer["Status"] == "FAILED"
+    assert clock.seconds < 5 * 60 - provider.SECONDS
 
 
 def outcome(formation: CloudFormation, more: Mapping[str, Any]) -> dict[str, Any]:
