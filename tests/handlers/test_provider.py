@@ -193,8 +193,10 @@ def start_fails(parsed: dict[str, Any], times: int) -> Iterator[list[str]]:
 
     events = provider.states().meta.events
     events.register_first("before-call.sfn.StartExecution", reject)
-    yield rejected
-    events.unregister("before-call.sfn.StartExecution", reject)
+    try:
+        yield rejected
+    finally:
+        events.unregister("before-call.sfn.StartExecution", reject)
 
 
 def test_a_permission_that_is_not_propagated_yet_is_awaited(formation: CloudFormation, clock: Clock) -> None:
