@@ -218,6 +218,7 @@ def test_no_error_of_botocore_escapes() -> None:
     for kind in botocore_errors():
         error = kind.__new__(kind)
         Exception.__init__(error, "Why it failed.")
+        error.kwargs = {"endpoint_url": "https://runtime.example"}
 
         with pytest.raises(CdkTritonError) as caught, foreign_errors_translated("endpoint 'e'"):
             raise error
