@@ -257,21 +257,24 @@ def _from_botocore(error: BotoCoreError, where: str) -> InvocationError | Config
         kind = InvocationTimeoutError if isinstance(error, ConnectTimeoutError) else InvocationError
         fix = "check the region, the network and AWS_ENDPOINT_URL"
         if isinstance(error, EndpointConnectionError):
-            fix = _ended_local_aws(error.kwargs["endpoint_url"]) or fix
+            fix = _on_this_machine(error.kwargs["endpoint_url"]) or fix
         return kind(f"{where}: no connection: {reason}; {fix}")
     if isinstance(error, NoCredentialsError):
         return InvocationError(f"{where}: {reason}; configure AWS credentials, or pass a runtime that has them")
     return InvocationError(f"{where}: the call failed: {reason}")
 
 
-def _ended_local_aws(address: str) -> str:
-    """What to do if nothing answers at an address of this machine; "" for any other address."""
+def _on_this_machine(address: str) -> str:
+    """What to do if nothing answers at an address of this machine; "" for any other address.
+
+    It may be that of the local AWS, or for example the end of a tunnel.
+    """
     url = urlsplit(address)
     if url.hostname not in ("127.0.0.1", "localhost"):
         return ""
     return (
-        f"the local AWS at {url.scheme}://{url.netloc} does not run: start it again with `cdk-triton local up`, or "
-        "unset its variables with the line that `cdk-triton local down` prints"
+        f"if {url.scheme}://{url.netloc} was the local AWS, start it again with `cdk-triton local up`, or unset its "
+        "variables with the line that `cdk-triton local down` prints; otherwise check AWS_ENDPOINT_URL"
     )
 
 
