@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from cdk_triton.checks.documentation import ConstructCode
+from cdk_triton.hosting.naming.component_codes import COMPONENT_CODES
 from cdk_triton.triton.findings import Severity
 
 __all__ = ["CONSTRUCT_CODES"]
 
-
-CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
+_OTHER_CODES: Final = (
     ConstructCode(
         "cdk-triton:AccessLogsWithKey",
         "the bucket for access logs has a KMS key",
@@ -96,35 +96,6 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "Endpoints and variants",
     ),
     ConstructCode(
-        "cdk-triton:ComponentMemory",
-        "a component may reserve more memory than an instance offers",
-        "A host keeps a part of the instance's memory for itself, and AWS does not document how much. If no instance "
-        "has enough free memory, the component fails to start. Lower memory=, or try the present value in your account "
-        "and acknowledge the warning.",
-        "Inference components",
-    ),
-    ConstructCode(
-        "cdk-triton:ComponentOfOtherModel",
-        "a component runs a model that is not a TritonModel of the app",
-        "The network, the archive and the image of such a model cannot be checked. Give it the network of the other "
-        "components. Grant components.role the permissions that the model's own role has, because AWS does not "
-        "document which of the two roles SageMaker uses.",
-        "Inference components",
-    ),
-    ConstructCode(
-        "cdk-triton:CopiesBeyondInstances",
-        "the copies of the components may scale further than the instances",
-        "SageMaker cannot place copies that need more than max_instance_count instances. Raise max_instance_count=, or "
-        "lower the maximum of the copies.",
-        "Inference components",
-    ),
-    ConstructCode(
-        "cdk-triton:CopiesWaitForInstances",
-        "the first copies need more instances than the endpoint starts with",
-        "The last copies wait until SageMaker has added instances, or fail. Raise initial_instance_count=.",
-        "Inference components",
-    ),
-    ConstructCode(
         "cdk-triton:DaliMemory",
         "DALI keeps its GPU memory when SageMaker unloads a model",
         "Other models do not get the memory of an unloaded DALI model. Set DALI's backend option release_after_unload "
@@ -191,13 +162,6 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "Scaling",
     ),
     ConstructCode(
-        "cdk-triton:InstancesStay",
-        "a component scales to zero, but its instances cannot",
-        "You pay for the instances that stay. SageMaker removes all instances only if min_instance_count is 0 and "
-        "every component has a minimum of 0 copies.",
-        "Inference components",
-    ),
-    ConstructCode(
         "cdk-triton:KeyNotGranted",
         "the policy of a key is not in this app",
         "The key was imported or belongs to another account, so the app cannot change its policy. Ask its owner to "
@@ -253,35 +217,6 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "a model's artifact store waits for the end of the change, but imported models and models of your own have no "
         "store. Suspend scaling before each deployment, then acknowledge the warning.",
         "Scaling",
-    ),
-    ConstructCode(
-        "cdk-triton:NoComponent",
-        "an endpoint for components has no component",
-        "SageMaker starts its instances, which cost money, but no request is answered. Call add_component(), or "
-        "acknowledge this while you remove a component before you change it.",
-        "Inference components",
-    ),
-    ConstructCode(
-        "cdk-triton:NoInitialCopy",
-        "a component begins with no copy",
-        "According to one report, SageMaker rejects a new component without a copy. Start with one copy, and scale to "
-        "zero afterwards.",
-        "Inference components",
-    ),
-    ConstructCode(
-        "cdk-triton:NoRoomForRollback",
-        "the rollback of an inference component's update finds no free GPUs",
-        "A rollback starts old copies in addition to the new ones. Without rollback_batch, it starts all of them at "
-        "once. Give the policy a smaller rollback_batch, or raise max_instance_count.",
-        "Inference components",
-    ),
-    ConstructCode(
-        "cdk-triton:NoRoomForUpdate",
-        "an update of a component finds no free GPUs",
-        "An update starts a new copy before the old one ends. The new copy needs free GPUs on the instances, or one "
-        "more instance. If max_instance_count does not allow that, the update waits for capacity and fails. Raise "
-        "max_instance_count.",
-        "Inference components",
     ),
     ConstructCode(
         "cdk-triton:NoRouteToSourceStore",
@@ -378,13 +313,6 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "Roll back and promote",
     ),
     ConstructCode(
-        "cdk-triton:ScaleToZeroInstances",
-        "the instances of an endpoint may go to zero",
-        "According to one report, some regions reject a MinInstanceCount of 0. Try create-endpoint-config in your "
-        "region, then acknowledge the warning.",
-        "Inference components",
-    ),
-    ConstructCode(
         "cdk-triton:ShadowWithoutCopies",
         "the shadow of an endpoint has the weight 0",
         "SageMaker copies no request to the shadow, but you pay for its instances. Give it a positive initial_weight, "
@@ -456,3 +384,6 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "The artifact store",
     ),
 )
+
+CONSTRUCT_CODES: Final = tuple(sorted((*_OTHER_CODES, *COMPONENT_CODES)))
+"""In the order of their names."""
