@@ -128,18 +128,19 @@ def test_a_warning_carries_its_code_and_can_be_acknowledged(messages: Messages, 
     assert warnings("second", "CT111") == []
 
 
-def test_what_no_rule_read_is_one_information_for_each_repository(messages: Messages, world: World) -> None:
+def repository_of_dali(world: World, name: str) -> ModelRepository:
+    root = world.repository(name).root
+    for model in ("preprocess", "network"):
+        config = (root / model / "config.pbtxt").read_text().replace('"python"', '"dali"')
+        (root / model / "config.pbtxt").write_text(config.replace('platform: "onnxruntime_onnx"', 'backend: "dali"'))
+        (root / model / "1" / "dali.py").touch()
+    return ModelRepository.from_directory(root)
+
+
+def test_what_no_rule_read_is_an_info_message_for_each_repository(messages: Messages, world: World) -> None:
     stack = cdk.Stack(world.app(), "Stack")
-    ensembles = {name: world.repository(name) for name in ("first", "second", "read")}
-    for name in ("first", "second"):
-        root = ensembles[name].root
-        for model in ("preprocess", "network"):
-            config = (root / model / "config.pbtxt").read_text().replace('"python"', '"dali"')
-            (root / model / "config.pbtxt").write_text(
-                config.replace('platform: "onnxruntime_onnx"', 'backend: "dali"')
-            )
-            (root / model / "1" / "dali.py").touch()
-        ensembles[name] = ModelRepository.from_directory(root)
+    ensembles = {name: repository_of_dali(world, name) for name in ("first", "second")}
+    ensembles["read"] = world.repository("read")
     TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
 
     infos = Annotations.from_stack(stack).find_info("/Stack/Fleet", Match.any_value())
@@ -148,6 +149,18 @@ def test_what_no_rule_read_is_one_information_for_each_repository(messages: Mess
     messages.record("cdk-triton:NotRead", texts[0].replace(str(ensembles["first"].root), "DIR"))
     assert "preprocess/1/dali.py" in texts[0]
     assert "network/1/dali.py" in texts[0]
+
+
+def test_what_no_rule_read_of_many_repositories_is_one_info_message(messages: Messages, world: World) -> None:
+    stack = cdk.Stack(world.app(), "Stack")
+    ensembles = {f"tenant-{number:02}": repository_of_dali(world, f"tenant-{number:02}") for number in range(11)}
+    TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
+
+    (info,) = Annotations.from_stack(stack).find_info("/Stack/Fleet", Match.any_value())
+    text = str(info.entry.data)
+    messages.record("cdk-triton:NotRead", text.replace(str(ensembles["tenant-00"].root), "DIR"))
+    assert "parts of 11 repositories" in text
+    assert "the first is tenant-00" in text
 
 
 def test_every_ensemble_is_checked_and_all_errors_are_told_at_once(world: World) -> None:

@@ -13,6 +13,7 @@ from constructs import Construct
 
 from cdk_triton.artifacts.prepare import Prepared, prepare
 from cdk_triton.artifacts.served_repositories import SERVED_METADATA, served_document
+from cdk_triton.checks import NotRead
 from cdk_triton.hosting.access.images import container_image
 from cdk_triton.hosting.access.network import connections, model_network
 from cdk_triton.hosting.models.assets import Artifact, CloudAssembly, stage
@@ -92,15 +93,17 @@ class ServedModel(Resource):
             uncompressed: whether the endpoint serves the files without an archive.
         """
         reject_secrets(self, container_variables(settings, multi_model=mode == "multi"))
+        not_read: dict[str, Sequence[NotRead]] = {}
         prepared: dict[str, Prepared] = {}  # weights are read from here on
         for names in _by_repository(repositories):
             repository = repositories[names[0]]
             found = prepare(repository, mode, self.platform, settings, uncompressed=uncompressed)
             what = str(repository.root) if mode == "single" else _label(names, repository)
             report(self, found.findings, what=what)
-            report_not_read(self, found.not_read, what=what)
+            not_read[what] = found.not_read
             report_errors(self, [(RECIPE_ERROR, f"{what}: {error}") for error in found.errors])
             prepared |= dict.fromkeys(names, found)
+        report_not_read(self, not_read)
         distinct = {id(each): each for each in repositories.values()}.values()
         if distinct:
             described = served_document(distinct, mode, self.platform, settings, self._assembly.outdir)

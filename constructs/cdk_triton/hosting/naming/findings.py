@@ -4,13 +4,13 @@ Errors become validation errors of the construct: `cdk synth` prints each with i
 nested `Stage`, which plain `cdk synth` does not select, the command would exit 0; there, the errors also go through the
 construct tree's own validation, which stops the synthesis itself. Warnings have the finding's code, so that
 `Annotations.of(construct).acknowledge_warning("CT112")` silences them. Findings that the repository itself acknowledges
-are not reported here. The parts of a repository that no rule has read are in one annotation of the level `info`, which
-`--strict` ignores.
+are not reported here. What no rule has read is an info message for each repository, or one for all if there are many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import jsii
 from aws_cdk import Annotations, Stage, Validations
@@ -24,6 +24,9 @@ from cdk_triton.triton.findings import joined, printable
 __all__ = ["report", "report_errors", "report_not_read"]
 
 NOT_READ = "cdk-triton:NotRead"
+
+_MOST_MESSAGES: Final = 10
+"""Repositories of a construct that get a message each about what is not read. A thousand would hide the warnings."""
 
 
 def report(construct: IConstruct, findings: Iterable[Finding], *, what: str) -> bool:
@@ -46,11 +49,27 @@ def report(construct: IConstruct, findings: Iterable[Finding], *, what: str) -> 
     return report_errors(construct, errors)
 
 
-def report_not_read(construct: IConstruct, parts: Sequence[NotRead], *, what: str) -> None:
-    """Attach an information about the parts of a repository that no rule read; nothing if there are none."""
-    if parts:
-        kinds = "; ".join(f"{listed(paths)} ({reason})" for reason, paths in paths_not_read(parts).items())
-        Annotations.of(construct).add_info_v2(NOT_READ, printable(f"{what}: not read by the checks: {kinds}"))
+def report_not_read(construct: IConstruct, found: Mapping[str, Sequence[NotRead]]) -> None:
+    """Attach info messages about the parts of repositories that no rule read.
+
+    Args:
+        construct: the construct that has the repositories.
+        found: the parts of each repository, by its name as in `report`.
+    """
+    unread = {what: parts for what, parts in found.items() if parts}
+    sentences = [f"{what}: not read by the checks: {_kinds(parts)}" for what, parts in unread.items()]
+    if len(unread) > _MOST_MESSAGES:
+        reasons = listed(list(paths_not_read(part for parts in unread.values() for part in parts)))
+        sentences = [
+            f"the checks did not read parts of {len(unread):,} repositories ({reasons}), which `cdk-triton validate` "
+            f"lists; the first is {sentences[0]}"
+        ]
+    for sentence in sentences:
+        Annotations.of(construct).add_info_v2(NOT_READ, printable(sentence))
+
+
+def _kinds(parts: Sequence[NotRead]) -> str:
+    return "; ".join(f"{listed(paths)} ({reason})" for reason, paths in paths_not_read(parts).items())
 
 
 def report_errors(construct: IConstruct, errors: Sequence[tuple[str, str]]) -> bool:
