@@ -19,6 +19,7 @@ from cdk_triton._tokens import reject_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.option_values import MAX_INT32, MAX_INT64, MAX_THREADS, least_shared_memory
+from cdk_triton.triton.python_variables import NO_BYTECODE, UNBUFFERED
 from cdk_triton.triton.secrets import looks_secret, secret_rejection
 from cdk_triton.triton.variable_names import reserved_because
 
@@ -270,29 +271,6 @@ class ContainerEnvironment:
             _check_encodable(f"the value of {name!r} in variables", value)
 
 
-NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"
-"""Set to any text, it keeps a Python that reads its environment from writing `__pycache__` directories.
-
-A Python model that writes one changes its own directory. A load makes Triton look at the models of the same names in
-all archives. Triton loads those again whose directories have changed (`PollModels` and `InitializeModelInfo` in
-src/model_repository_manager/model_repository_manager.cc of triton-inference-server/core). Python models read the
-variable from 24.11 on (`HONOURS_NO_BYTECODE`).
-"""
-
-HONOURS_NO_BYTECODE: Final = "24.11"
-"""The first release whose Python models read `PYTHONDONTWRITEBYTECODE`.
-
-python_backend 09c3537 of 2024-11-01 takes pybind11 2.12.0, whose `initialize_interpreter` starts Python with
-`PyConfig_InitPythonConfig`. That of 2.10.0 takes `PyConfig_InitIsolatedConfig`, which ignores the environment.
-"""
-
-_UNBUFFERED: Final = "PYTHONUNBUFFERED"
-"""Set to any text, it lets what a Python model prints reach the log at once.
-
-The container's output is a pipe, for which Python collects 8 KiB first. Python models read the variable from 24.11 on,
-like `NO_BYTECODE`.
-"""
-
 ENVIRONMENT: Final = one(
     lambda value: isinstance(value, ContainerEnvironment),
     "use a ContainerEnvironment, such as ContainerEnvironment(variables={'NAME': 'value'})",
@@ -352,7 +330,7 @@ def container_variables(
         "SAGEMAKER_TRITON_ADDITIONAL_ARGS": " ".join(arguments) or None,
         # Keeps a load of one archive from loading models of other archives again; see `NO_BYTECODE`.
         NO_BYTECODE: 1 if multi_model else None,
-        _UNBUFFERED: 1,
+        UNBUFFERED: 1,
     }
     variables = {key: _server_text(value) for key, value in values.items() if value is not None}
     return _checked_limits(variables | dict(environment.variables))

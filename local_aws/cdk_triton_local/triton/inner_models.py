@@ -4,7 +4,7 @@ Triton's SageMaker endpoint gives the ensemble of an archive the name of the tar
 archive keep theirs (`SageMakerMMELoadModel` in triton-inference-server/server, src/sagemaker_server.cc). A load then
 loads the models of the same names in other archives again, if their directories have changed. Those of Python models
 have: the Python of Triton 24.10 writes bytecode there, whatever its environment is (`NO_BYTECODE` in
-`cdk_triton.triton.environment`).
+`cdk_triton.triton.python_variables`).
 """
 
 from __future__ import annotations

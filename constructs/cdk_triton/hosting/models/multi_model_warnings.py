@@ -16,7 +16,7 @@ from cdk_triton.artifacts.prepare import Prepared
 from cdk_triton.checks.derived.releases import is_older
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
-from cdk_triton.triton.environment import HONOURS_NO_BYTECODE, NO_BYTECODE
+from cdk_triton.triton.python_variables import HONOURS_NO_BYTECODE, NO_BYTECODE
 from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.server_options import given_options
 
