@@ -11,15 +11,20 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, wraps
 from pathlib import PurePath
+from traceback import walk_tb
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from cdk_triton._arguments import Kind, by_name, has_attribute, one, reject_unknown, require_type, several
 from cdk_triton.errors import CdkTritonError
 
 __all__ = ["checked"]
+
+_LIBRARIES: Final = {"cdk_triton", "jsii", *sys.stdlib_module_names}
+"""The packages whose lines may be between a call of this library and the line that raises its error."""
 
 _Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
@@ -40,9 +45,17 @@ def checked(target: _Callable) -> _Callable:
             return target(*positional, **named)
         except CdkTritonError as error:
             # The caller's line is enough above the sentence; the lines of this library lead away from it.
-            raise error.with_traceback(None) from error.__cause__
+            if not _passes_through_user_code(error):
+                error.__traceback__ = None
+            raise error
 
     return cast("_Callable", call)
+
+
+def _passes_through_user_code(error: Exception) -> bool:
+    """Whether there is a line of the user between the call and the error, such as one of a recipe or of a callback."""
+    modules = (frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__))
+    return any(module.partition(".")[0] not in _LIBRARIES for module in modules)
 
 
 def _check(function: Callable[..., object], positional: tuple[object, ...], named: Mapping[str, object]) -> None:

@@ -6,6 +6,7 @@ import importlib
 import re
 import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -13,6 +14,7 @@ import pytest
 from aws_cdk import aws_autoscaling, aws_events
 from aws_cdk import aws_ec2 as ec2
 
+from cdk_triton.artifacts import write_archive
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting import (
     AsyncInference,
@@ -31,6 +33,7 @@ from cdk_triton.hosting import (
     TritonVariant,
     add_vpc_endpoints,
 )
+from cdk_triton.triton import serve_arguments
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -212,3 +215,24 @@ def test_above_the_sentence_a_traceback_has_the_users_line_and_none_of_the_jsii_
         frames = traceback.extract_tb(each.value.__traceback__)
         assert [frame.filename for frame in frames[1:]] == [frame.filename for frame in frames[-2:]]  # jsii's and ours
         assert "jsii.errors" not in "".join(traceback.format_exception(each.value))
+
+
+def test_a_traceback_keeps_the_lines_of_a_callback(given: Any, tmp_path: Path) -> None:
+    def callback(_done: int, _total: int) -> None:
+        serve_arguments({}, ["models"], gpu_count="one")  # type: ignore[arg-type]  # what is rejected
+
+    with pytest.raises(ConfigurationError) as caught:
+        write_archive(given.repository, tmp_path / "model.tar.gz", progress=callback)
+    assert "callback" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+
+
+def test_the_error_that_was_being_handled_stays_above_the_sentence(stack: cdk.Stack) -> None:
+    def fall_back() -> None:
+        try:
+            raise KeyError("the size of the user's settings")
+        except KeyError:
+            TritonMultiModel(stack, "Models", platform="26.05/g5.xlarge", ensembles={"a": "models"})
+
+    with pytest.raises(ConfigurationError) as caught:
+        fall_back()
+    assert "the size of the user's settings" in "".join(traceback.format_exception(caught.value))
