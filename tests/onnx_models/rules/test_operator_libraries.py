@@ -17,6 +17,8 @@ from cdk_triton.triton import Finding, ModelRepository
 FOUND = ("CT291", "model/config.pbtxt", "model_operations.op_library_filename[0]")
 OWN_IMAGE = ServingPlatform(instance_type="ml.g5.xlarge", image=f"example.com/triton@sha256:{'0' * 64}")
 
+NVIDIA_IMAGE = ServingPlatform(instance_type="ml.g5.xlarge", release="25.09")
+
 
 def model(write: Write, *libraries: str, backend: str = "onnxruntime") -> ModelRepository:
     names = ", ".join(f'"{library}"' for library in libraries)
@@ -34,7 +36,8 @@ def findings(
     ("library", "expected"),
     [
         pytest.param("libcustom.so", [FOUND], id="a name"),
-        pytest.param("libother.so", [FOUND], id="a name that the repository does not have either"),
+        pytest.param("libother.so", [], id="a name that the repository does not have"),
+        pytest.param("lib/libother.so", [], id="a relative path to such a name"),
         pytest.param("1/libcustom.so", [FOUND], id="relative to the model"),
         pytest.param("./libcustom.so", [FOUND], id="relative to the working directory"),
         pytest.param("$$TRITON_MODEL_DIRECTORY/libcustom.so", [FOUND], id="a variable of the Python backend"),
@@ -73,8 +76,14 @@ def test_ones_own_image_may_have_the_library(write: Write) -> None:
     assert [each.field for each in found] == ["model_operations.op_library_filename[2]"]
 
 
+def test_an_image_of_nvidia_does_not_have_the_library(messages: Messages, write: Write) -> None:
+    found = findings(model(write, "libother.so"), platform=NVIDIA_IMAGE)
+    assert messages.of(found) == [FOUND]
+
+
 def test_each_library_is_one_finding(write: Write) -> None:
-    found = findings(model(write, "/opt/ml/model/model/1/libcustom.so", "liba.so", "libb.so"))
+    repository = model(write, "/opt/ml/model/model/1/libcustom.so", "liba.so", "libb.so")
+    found = findings(repository, platform=NVIDIA_IMAGE)
     assert [each.field[-3:] for each in found] == ["[1]", "[2]"]
 
 

@@ -50,7 +50,8 @@ def library_missing(each: ConfiguredModel) -> Iterator[Problem]:
 
     Limits:
         Your own image may have a library at any other path. So the rule accepts absolute paths outside `/opt/ml/model`
-        and `/opt/ml/models`, and with your own image also relative paths.
+        and `/opt/ml/models`, and with your own image also relative paths. Without a serving platform, the image is not
+        known, so the rule reports a relative path only if the repository has a file with the name of the library.
     """
     context = each.context
     names = each.config.model_operations.op_library_filename
@@ -84,11 +85,17 @@ def _why_missing(context: CheckContext, name: str, named: NamedFile | None) -> s
         return "which is a directory" if named.is_directory else missing
     if name.startswith((SINGLE_MODEL_REPOSITORY, _ARCHIVES)):
         return "but SageMaker unpacks the archive elsewhere"
-    is_own_image = context.platform is not None and context.platform.image is not None
-    if not name or name.startswith("/") or is_own_image:
+    if not name or name.startswith("/") or _may_be_in_image(context, PurePosixPath(name).name):
         return None
     where = "the server's working directory" if "/" in name else "the directories of the system"
     return f"which the dynamic loader looks for in {where}, not in the directory of the model"
+
+
+def _may_be_in_image(context: CheckContext, name: str) -> bool:
+    """Whether the loader may find a library in the image; NVIDIA's images do not have libraries of custom operators."""
+    if context.platform is None:  # a file of this name in the repository is then probably the library that is meant
+        return all(file.path.name != name for file in context.repository.files)
+    return context.platform.image is not None
 
 
 def _fix(each: ConfiguredModel, name: str) -> str:
