@@ -89,6 +89,36 @@ def test_a_tensor_that_differs_from_a_recipes_network_is_a_fault_of_its_model_al
     assert [each for each in found if each.path.startswith("all")] == []
 
 
+STATE = """
+sequence_batching { state {
+  input_name: "BEFORE" output_name: "AFTER" data_type: TYPE_FP32 dims: [ 4 ]
+} }
+"""
+BATCH_OUTPUT = 'batch_output { kind: BATCH_SCATTER_WITH_INPUT_SHAPE target_name: "AFTER" source_input: "IDS" }'
+
+
+@pytest.mark.parametrize("named", [STATE, BATCH_OUTPUT], ids=["state", "batch output"])
+def test_a_tensor_of_the_network_that_is_no_output_of_the_configuration_is_a_fault_of_the_step(
+    write: Write, named: str
+) -> None:
+    files = {
+        "all/config.pbtxt": ENSEMBLE.replace('key: "OUT"', 'key: "AFTER"'),
+        "words/config.pbtxt": WORDS,
+        "net/config.pbtxt": f'backend: "tensorrt"{NET}{named}',
+    }
+    graph = network(
+        "g (int32[N, 6] IDS, float[N, 4] BEFORE) => (float[N, 4] OUT, float[N, 4] AFTER) "
+        "{ OUT = com.microsoft.Attention (IDS) AFTER = Relu (BEFORE) }",
+        '"" : 17',
+    )
+    written = write({**files, "all/1/.gitkeep": "", "words/1/model.py": CLASS, "net/net.onnx": graph}, base={})
+    recipe = PlanOfExample(
+        ("net/1/model.plan",), "net/net.onnx", ({"IDS": GOOD, "BEFORE": shapes((1, 4), (8, 4), (8, 4))},)
+    )
+    found = ModelRepository.from_directory(written.root, recipes=[recipe]).check(platform="25.09/ml.g5.xlarge")
+    assert [each.field for each in found if each.code == "CT334"] == ['ensemble_scheduling.step[1].output_map["AFTER"]']
+
+
 @pytest.mark.parametrize("mode", ["single", "multi"])
 @pytest.mark.parametrize("change", [('"ensemble"', '"ensembel"'), ('platform: "ensemble"', "")])
 def test_steps_without_the_platform_are_one_finding(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from cdk_triton._wording import listed
 from cdk_triton.checks.context import CheckContext
@@ -119,12 +120,12 @@ def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
         the plan.
     """
     for source in plan_sources(context):
-        for found, words, fix, field in _unlike(source) if not source.has_recipe else ():
+        for each in _unlike(source) if not source.has_recipe else ():
             yield source.owner.unloadable(
-                field,
-                found,
-                words,
-                f"{fix}; delete {source.network.path} if the plan is built from another network",
+                each.field,
+                each.found,
+                each.words,
+                f"{each.fix}; delete {source.network.path} if the plan is built from another network",
                 joint="; if the plan is built from this network, ",
             )
 
@@ -166,30 +167,44 @@ def unlike_network(context: CheckContext) -> Iterator[Problem]:
         the plan. The rule does not check whether a recipe changes the types of the network's tensors.
     """
     for source in plan_sources(context):
-        for found, words, fix, field in _unlike(source) if source.has_recipe else ():
-            yield source.owner.unloadable(field, found, words, fix)
+        for each in _unlike(source) if source.has_recipe else ():
+            yield source.owner.unloadable(each.field, each.found, each.words, each.fix)
 
 
 def contradicted_by_recipes(context: CheckContext) -> Iterator[tuple[str, str]]:
     """Model and field of each difference that CT705 reports."""
     for source in plan_sources(context):
         if source.has_recipe:
-            yield from ((source.owner.name, field) for _, _, _, field in _unlike(source))
+            yield from ((source.owner.name, each.field) for each in _unlike(source))
 
 
 def names_contradicted_by_recipes(context: CheckContext) -> Iterator[tuple[str, str, str]]:
     """Model, side and name of each tensor that only the network or only the configuration has, as CT705 reports."""
     for source in plan_sources(context):
-        if source.has_recipe and source.onnx is not None:
-            config = source.owner.config
-            for side, tensors in (("input", source.onnx.inputs), ("output", source.onnx.outputs)):
-                written = {tensor.name for tensor in getattr(config, side)}
-                names = {tensor.name for tensor in tensors}
-                yield from ((source.owner.name, side, name) for name in (written ^ names if written else ()))
+        for each in _unlike(source) if source.has_recipe else ():
+            if each.misnamed is not None:
+                yield source.owner.name, each.field.partition("[")[0], each.misnamed
 
 
-def _unlike(source: PlanSource) -> Iterator[tuple[str, str, str, str]]:
-    """The difference, the server's message about it, the fix, and the field."""
+class _Difference(NamedTuple):
+    """A difference between the network and the configuration.
+
+    Attributes:
+        found: the difference.
+        words: the server's message about it.
+        fix: what to do.
+        field: the field of the configuration.
+        misnamed: the name, if only the network or only the configuration has a tensor of this name.
+    """
+
+    found: str
+    words: str
+    fix: str
+    field: str
+    misnamed: str | None = None
+
+
+def _unlike(source: PlanSource) -> Iterator[_Difference]:
     if source.onnx is None:
         return
     config = source.owner.config
@@ -205,24 +220,25 @@ def _side(
     tensors: tuple[OnnxTensor, ...],
     others: set[str],
     kind: str,
-) -> Iterator[tuple[str, str, str, str]]:
+) -> Iterator[_Difference]:
     network = f"the network {source.network.path}"
     in_network = {tensor.name: tensor.data_type for tensor in tensors}
     allowed = listed(sorted(in_network), shown=20)
     for index, tensor in enumerate(configured):
         if tensor.name not in in_network:
-            yield (
+            yield _Difference(
                 f"{network} has no {kind} {tensor.name!r}",
                 f"unexpected inference {kind} '{tensor.name}', allowed {kind}s are: {allowed}",
                 f"use the name that the {kind} has in the network",
                 f"{kind}[{index}].name",
+                tensor.name,
             )
             continue
         written, given = enum_name(tensor, "data_type"), _type_in_plan(source.owner.context, in_network[tensor.name])
         if in_network[tensor.name] == "INT64" and written == "TYPE_INT64":
             continue  # in a release whose TensorRT has no INT64 this is CT604
         if given and written not in ("TYPE_INVALID", given) and not tensor.is_shape_tensor:
-            yield (
+            yield _Difference(
                 f"the {kind} {tensor.name!r} has the type {written} in the configuration, but {given} in a "
                 f"plan of {network}",
                 f"unexpected datatype {given} for inference {kind} '{tensor.name}', expecting {written}",
@@ -230,11 +246,12 @@ def _side(
                 f"{kind}[{index}].data_type",
             )
     for missing in sorted(in_network.keys() - {tensor.name for tensor in configured} - others) if configured else ():
-        yield (
+        yield _Difference(
             f"{network} has the {kind} {missing!r}, but the configuration does not",
             f"expected configuration for {kind} '{missing}'",
             f"add the {kind} to the configuration, or export the network without it",
             kind,
+            missing,
         )
 
 
@@ -244,7 +261,7 @@ def _shapes(
     tensors: tuple[OnnxTensor, ...],
     others: set[str],
     kind: str,
-) -> Iterator[tuple[str, str, str, str]]:
+) -> Iterator[_Difference]:
     """The tensors whose dimensions differ, as CompareDimsSupported of the backend compares them (tensorrt_utils.cc)."""
     shapes = {tensor.name: tensor.shape for tensor in tensors}
     for index, tensor in enumerate(configured):
@@ -259,7 +276,7 @@ def _shapes(
         own = "reshape.shape" if tensor.HasField("reshape") else "dims"
         added = " (max_batch_size adds the batch dimension)" if source.owner.config.max_batch_size > 0 else ""
         without = " without the batch dimension" if added else ""
-        yield (
+        yield _Difference(
             f"the {kind} {tensor.name!r} has the {own} {_text(written)} in the configuration{added}, but the shape "
             f"{_text(shape)} in the network {source.network.path}",
             f"model '{source.owner.name}', tensor '{tensor.name}': the model expects {len(shape)} dimensions but the "
