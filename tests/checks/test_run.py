@@ -78,6 +78,18 @@ def test_a_rule_that_crashes_is_a_finding_and_the_others_run(messages: Messages,
     assert messages.of(write().check()) == [("CT001", ".", ""), ("X903", "a", ""), ("X904", "b", "")]
 
 
+def test_a_list_of_what_no_rule_read_that_crashes_is_a_finding(
+    messages: Messages, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(context: CheckContext) -> Iterator[object]:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr("cdk_triton.checks.not_read.backend_files", broken)
+    report = write().report()
+    assert messages.of(report.findings) == [("CT001", ".", "")]
+    assert report.not_read == ()
+
+
 def test_a_rule_runs_for_its_modes_and_platforms_only(write: Write) -> None:
     def yields(context: CheckContext) -> Iterator[Problem]:
         yield Problem(".", "here", "")

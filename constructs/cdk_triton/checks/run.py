@@ -84,13 +84,18 @@ def _run_all(context: CheckContext) -> Report:
             found.update(_run(each, context))
         else:
             skipped.append(SkippedRule(each, need))
+    try:
+        parts = not_read(context)
+    except Exception as error:
+        parts = ()
+        found.add(_crash("the list of what no rule read", CRASH.maintainer, error))
     ordered = sorted(found, key=lambda f: (f.severity, f.path, f.code, f.field, f.message))
     acknowledgements = context.repository.acknowledgements
     return Report(
         tuple(finding for finding in ordered if finding.code not in acknowledgements),
         tuple(finding for finding in ordered if finding.code in acknowledgements),
         tuple(skipped),
-        not_read(context),
+        parts,
     )
 
 
@@ -102,11 +107,15 @@ def _run(each: Rule, context: CheckContext) -> Iterator[Finding]:
                 path = str(problem.path)
                 yield Finding(each.code, each.severity, path, problem.field, problem.message, problem.fix, problem.line)
     except Exception as error:
-        yield Finding(
-            CRASH.code,
-            CRASH.severity,
-            ".",
-            "",
-            f"the rule {each.code} ({each.title}) failed with {type(error).__name__}: {error}",
-            f"report this failure to {each.maintainer} with the repository's config.pbtxt files",
-        )
+        yield _crash(f"the rule {each.code} ({each.title})", each.maintainer, error)
+
+
+def _crash(what: str, maintainer: str, error: Exception) -> Finding:
+    return Finding(
+        CRASH.code,
+        CRASH.severity,
+        ".",
+        "",
+        f"{what} failed with {type(error).__name__}: {error}",
+        f"report this failure to {maintainer} with the repository's config.pbtxt files",
+    )
