@@ -151,6 +151,18 @@ def test_mode_platform_environment_and_acknowledgements_are_those_of_the_app(
     assert "CT112 is acknowledged: kept for the record" in outcome.out
 
 
+def test_a_model_of_an_app_may_import_from_the_pythonpath_of_its_container(
+    run: Any, models: Path, synth: Callable[..., Path]
+) -> None:
+    (models / "good" / "model" / "1" / "model.py").write_text(f"import mylib\n{CLASS}")
+    assert codes(run("validate", "--app", synth(lambda app: _model(app, repository="models/good")), "--format", "json"))
+
+    # The value is a token, which the assembly of the synthesis does not contain.
+    environment = ContainerEnvironment(variables={"PYTHONPATH": f"/opt/ml/model/{cdk.Aws.REGION}"})
+    app = synth(lambda app: _model(app, repository="models/good", environment=environment))
+    assert codes(run("validate", "--app", app, "--format", "json")) == []
+
+
 def test_a_recipes_network_is_checked_and_its_file_counts_as_present(
     run: Any, models: Path, synth: Callable[..., Path]
 ) -> None:

@@ -26,8 +26,8 @@ __all__ = ["PUBLISHER_METADATA", "PublisherDescription", "parse_serving", "platf
 PUBLISHER_METADATA: Final = "cdk-triton:Publisher"
 """The key in the metadata of a publisher's state machine."""
 
-_NOT_CHECKED = frozenset({"variables"})
-"""They are for the models' own use, and may contain unresolved tokens."""
+_CHECKED_VARIABLE: Final = "PYTHONPATH"
+"""The one of the models' own variables on which rules depend."""
 
 
 def platform_name(platform: ServingPlatform) -> str:
@@ -130,9 +130,15 @@ def serving_document(platform: ServingPlatform, environment: ContainerEnvironmen
         "environment": {
             each.name: _plain(getattr(environment, each.name))
             for each in fields(ContainerEnvironment)
-            if each.name not in _NOT_CHECKED and getattr(environment, each.name) != each.default
-        },
+            if each.name != "variables" and getattr(environment, each.name) != each.default
+        }
+        | _checked_variables(environment),
     }
+
+
+def _checked_variables(environment: ContainerEnvironment) -> dict[str, Any]:
+    """The variable on which rules depend, without its value, which may be an unresolved token."""
+    return {"variables": {_CHECKED_VARIABLE: ""}} if _CHECKED_VARIABLE in environment.variables else {}
 
 
 def parse_serving(document: Mapping[str, Any]) -> tuple[ServingPlatform, ContainerEnvironment]:

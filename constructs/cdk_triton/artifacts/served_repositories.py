@@ -35,7 +35,8 @@ class ServedRepository:
         directory: the directory of the repository.
         mode: how an endpoint serves it.
         platform: the platform that serves it.
-        environment: the container's settings, without the variables for the models' own use.
+        environment: the container's settings. Of the variables for the models' own use, it has only PYTHONPATH, without
+            its value.
         acknowledge: the warnings that the app acknowledges, and those of the repository itself.
         recipes: the recipes of the app. A recipe of the user's own class is replaced by the files that it makes.
     """
