@@ -163,6 +163,22 @@ def test_a_model_of_an_app_may_import_from_the_pythonpath_of_its_container(
     assert codes(run("validate", "--app", app, "--format", "json")) == []
 
 
+def test_a_description_of_another_version_says_what_to_run(
+    messages: Messages, run: Any, models: Path, synth: Callable[..., Path]
+) -> None:
+    root = models / "plan"
+    (root / "network").mkdir(parents=True)
+    (root / "network" / "config.pbtxt").write_text(PLAN)
+    (root / "network" / "network.onnx").write_bytes(onnx.parser.parse_model(NETWORK).SerializeToString())
+    recipes = [TensorRTPlan("network", onnx="network.onnx")]
+    app = synth(lambda app: _model(app, repository=ModelRepository.from_directory(root, recipes=recipes)))
+    for file in app.rglob("*.json"):
+        file.write_text(file.read_text().replace('"document": "{', '"document": "'))
+    outcome = run("validate", "--app", app)
+    assert (outcome.status, outcome.out) == (1, "")
+    messages.record("cdk-triton validate", outcome.said)
+
+
 def test_a_recipes_network_is_checked_and_its_file_counts_as_present(
     run: Any, models: Path, synth: Callable[..., Path]
 ) -> None:

@@ -106,7 +106,7 @@ def served_repositories(construct: str, document: Mapping[str, Any], assembly: P
             recipes = tuple(map(_parsed, each["recipes"]))
             mode = cast("Mode", document["mode"])
             yield ServedRepository(construct, directory, mode, platform, environment, each["acknowledge"], recipes)
-    except (ConfigurationError, LookupError, TypeError, AttributeError) as error:
+    except (ConfigurationError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise ConfigurationError(
             f"another version of cdk-triton has written what {construct} serves ({error}): run `cdk synth` again"
         ) from error
