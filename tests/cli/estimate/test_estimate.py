@@ -131,6 +131,53 @@ def test_the_variants_of_an_endpoint_share_its_requests_and_have_a_sum(run: Run,
     assert [cell.strip() for cell in total if cell][2:] == ["2", "336.0", "336.0", "504.00", "2,190.00", "25.00%"]
 
 
+def two_variants(template: dict[str, Any]) -> dict[str, Any]:
+    """The template with two unscaled variants; returns the properties of the endpoint's configuration."""
+    (config,) = [each for each in template["Resources"].values() if each["Type"] == "AWS::SageMaker::EndpointConfig"]
+    properties: dict[str, Any] = config["Properties"]
+    (variant,) = properties["ProductionVariants"]
+    properties["ProductionVariants"] = [
+        {**variant, "VariantName": name, "InitialInstanceCount": 1} for name in ("Old", "New")
+    ]
+    return properties
+
+
+def test_the_sum_of_an_endpoint_says_how_many_variants_it_has(run: Run, app: Path) -> None:
+    template = json.loads((app / "stack.json").read_text())
+    properties = two_variants(template)
+    serverless = {"VariantName": "Small", "ModelName": "m", "ServerlessConfig": {"MemorySizeInMB": 1024}}
+    properties["ProductionVariants"].append(serverless)
+    (app / "stack.json").write_text(json.dumps(template))
+
+    text = run("estimate", *RATE, "--shape", "0-24=20", "--app", app).out
+
+    assert "EndpointEEF1FD8F, 2 of 3 variants" in text
+    assert "all variants" not in text
+
+
+def test_stacks_of_one_name_in_two_regions_are_two_endpoints(run: Run, app: Path) -> None:
+    template = json.loads((app / "stack.json").read_text())
+    two_variants(template)
+    (app / "stack.json").write_text(json.dumps(template))
+    artifacts = {
+        f"{place}Search": {
+            "type": "aws:cloudformation:stack",
+            "environment": f"aws://unknown-account/{region}",
+            "displayName": f"{place}/Search (Search)",
+            "properties": {"templateFile": "stack.json", "stackName": "Search"},
+        }
+        for place, region in (("Europe", "eu-central-1"), ("America", "us-east-1"))
+    }
+    (app / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
+
+    text = run("estimate", *RATE, "--shape", "0-24=20", "--app", app).out
+
+    totals = [line.split("  ") for line in text.splitlines() if "all variants" in line]
+    assert [[cell.strip() for cell in line if cell][:3] for line in totals] == [
+        [f"{place}/Search/EndpointEEF1FD8F, all variants", "one endpoint", "2"] for place in ("Europe", "America")
+    ]
+
+
 def test_policies_of_the_app_that_are_left_out_are_named(
     run: Run, app: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages
 ) -> None:
@@ -158,6 +205,20 @@ def test_a_trace_with_ensembles_compares_one_endpoint_with_several(run: Run, tmp
     assert "50% less than 2 endpoints and it is over capacity more often" in over.out
     assert half.out.startswith("a model, not AWS")
     assert "price: 1.5 USD per instance hour (--price-per-hour, 20" in half.out
+
+
+def test_the_most_instances_of_several_endpoints_are_those_of_one_time(run: Run, tmp_path: Path) -> None:
+    rows = [(hour, 144_000 if hour < 6 else 0, 144_000 if hour >= 18 else 0) for hour in range(24)]
+    alone, both = tmp_path / "alone.csv", tmp_path / "both.csv"
+    alone.write_text("time,a\n" + "".join(f"2026-01-05T{hour:02}:00Z,{a}\n" for hour, a, _ in rows))
+    both.write_text("time,a,b\n" + "".join(f"2026-01-05T{hour:02}:00Z,{a},{b}\n" for hour, a, b in rows))
+
+    def most(trace: Path) -> list[int]:
+        out = run("estimate", *RATE, "--trace", trace, "--policy", "min=1 max=8", "--format", "json").out
+        return [each["instances_at_most"] for each in json.loads(out)["estimates"]]
+
+    assert most(alone) == [8]
+    assert most(both) == [8, 9]  # the other endpoint then has one instance
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -129,13 +130,16 @@ def read_stack(app: Path, stack: str, pseudo: Mapping[str, str]) -> StackAssembl
 
 
 def read_all_templates(app: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Name and template of each stack of a cloud assembly.
+    """Name and template of each stack of a cloud assembly. Stacks with the same name have their paths in the app.
 
     Raises:
         ConfigurationError: there is no cloud assembly, or a file of it cannot be read.
     """
-    for stack in _stacks(app):
-        yield stack.name, _json(stack.directory / stack.properties["templateFile"])
+    stacks = list(_stacks(app))
+    named = Counter(stack.name for stack in stacks)
+    for stack in stacks:
+        name = stack.name if named[stack.name] == 1 else stack.path
+        yield name, _json(stack.directory / stack.properties["templateFile"])
 
 
 def read_templates(app: Path, account: str, region: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -44,11 +44,6 @@ class Outcome:
         """Hours of instances."""
         return sum(self.paid) / 60
 
-    @property
-    def most(self) -> int:
-        """Instances at most."""
-        return max(self.paid)
-
 
 def simulate(requests: Sequence[float], start: datetime, policy: Policy, instance: Instance) -> Outcome:
     """The instances of a variant.

@@ -54,6 +54,7 @@ class Policy:
         steps: step policies.
         endpoint: the name of the endpoint in the report; None for a policy of the command line.
         share: the share of the endpoint's requests that the variant gets, by its weight.
+        variants: the number of variants of the endpoint, those that the model omits included.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Policy:
     steps: Sequence[StepPolicy] = ()
     endpoint: str | None = None
     share: float = 1.0
+    variants: int = 1
 
     @property
     def follows_gpu(self) -> bool:
@@ -144,7 +146,7 @@ def _of_template(stack: str, template: Template) -> Iterator[Policy | str]:
         for name, variant in endpoint.variants.items():
             for found in _of_variant(f"{stack}/{id}/{name}", template, owners, name, variant):
                 if isinstance(found, Policy):
-                    yield replace(found, endpoint=f"{stack}/{id}", share=shares[name])
+                    yield replace(found, endpoint=f"{stack}/{id}", share=shares[name], variants=len(shares))
                 else:
                     yield found
 

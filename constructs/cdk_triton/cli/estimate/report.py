@@ -91,11 +91,13 @@ def _totals(rows: Sequence[Row]) -> Iterator[_Line]:
     for endpoint in dict.fromkeys(row.policy.endpoint for row in rows if row.policy.endpoint is not None):
         variants = [row for row in rows if row.policy.endpoint == endpoint]
         lines = list(_lines(variants)) if len(variants) > 1 else []
+        number, of = len(variants), variants[0].policy.variants
+        which = "all variants" if number == of else f"{number} of {of} variants"
         for serves in dict.fromkeys(line.serves for line in lines):
             same = [line for line in lines if line.serves == serves]
             outcomes = [each for line in same for each in line.outcomes]
             gpu_hours, cost = _sum(line.gpu_hours for line in same), _sum(line.cost for line in same)
-            yield _Line(f"{endpoint}, all variants", serves, None, outcomes, gpu_hours, cost)
+            yield _Line(f"{endpoint}, {which}", serves, None, outcomes, gpu_hours, cost)
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
@@ -105,6 +107,11 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 def _hours(outcomes: Sequence[Outcome]) -> float:
     return sum(each.instance_hours for each in outcomes)
+
+
+def _most(outcomes: Sequence[Outcome]) -> int:
+    """The most instances at one time."""
+    return max(sum(minute) for minute in zip(*(each.paid for each in outcomes), strict=True))
 
 
 def _over(outcomes: Sequence[Outcome]) -> float:
@@ -128,7 +135,7 @@ def as_json(report: Report) -> dict[str, Any]:
                 "policy": line.name,
                 "serves": line.serves,
                 "instance_type": line.instance_type,
-                "instances_at_most": sum(each.most for each in line.outcomes),
+                "instances_at_most": _most(line.outcomes),
                 "instance_hours": round(_hours(line.outcomes), 3),
                 "gpu_hours": _rounded(line.gpu_hours, 3),
                 "cost_usd": _rounded(line.cost, 2),
@@ -155,7 +162,7 @@ def as_text(report: Report) -> Iterator[str]:
             line.name,
             line.serves,
             line.instance_type or "",
-            str(sum(each.most for each in line.outcomes)),
+            str(_most(line.outcomes)),
             f"{_hours(line.outcomes):,.1f}",
             "" if line.gpu_hours is None else f"{line.gpu_hours:,.1f}",
             *("" if each is None else f"{each:,.2f}" for each in (line.cost, _per_month(line.cost, report))),
