@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,6 +81,18 @@ def test_sarif_has_a_run_with_an_id_of_its_own_for_each_repository(run: Any, mod
     runs = json.loads(run("validate", *several(models), "--format", "sarif").out)["runs"]
     assert [each["automationDetails"]["id"] for each in runs] == [f"cdk-triton/{each}/" for each in several(models)]
     assert [[result["ruleId"] for result in each["results"]] for each in runs] == [[], ["CT112"], ["CT101"]]
+
+
+@pytest.mark.parametrize(("copies", "is_accepted"), [(20, True), (21, False)])
+def test_more_runs_than_github_accepts_are_a_warning(
+    messages: Messages, run: Any, models: Path, copies: int, is_accepted: bool
+) -> None:
+    directories = [Path(shutil.copytree(models / "good", models / f"good{number}")) for number in range(copies)]
+    outcome = run("validate", *directories, "--format", "sarif")
+    assert (outcome.status, len(json.loads(outcome.out)["runs"])) == (0, copies)
+    assert (outcome.err == "") is is_accepted
+    if not is_accepted:
+        messages.record("cdk-triton validate", outcome.err.strip())
 
 
 def test_a_directory_that_cannot_be_read_ends_with_2(run: Any, models: Path) -> None:

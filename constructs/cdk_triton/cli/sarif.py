@@ -21,7 +21,12 @@ from cdk_triton.triton.findings import joined, printable
 from cdk_triton.triton.locations import Locations
 from cdk_triton.triton.model import CONFIG_NAME
 
-__all__ = ["failed_log", "sarif_log"]
+__all__ = ["MAX_RUNS", "failed_log", "sarif_log"]
+
+MAX_RUNS = 20
+"""GitHub rejects a file with more runs:
+https://docs.github.com/en/code-security/code-scanning/troubleshooting-sarif-uploads/results-exceed-limit
+"""
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 # The base of addresses: the checkout, or the model repository if it is not in a checkout.

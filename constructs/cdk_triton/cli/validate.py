@@ -290,9 +290,15 @@ def _print(output: FindingsFormat, found: Sequence[Checked]) -> None:
         not_read = [where[id(each)] | part._asdict() for each in found for part in each.report.not_read]
         typer.echo(_as_json(findings, not_read))
     elif output is FindingsFormat.SARIF:
-        from cdk_triton.cli.sarif import sarif_log
+        from cdk_triton.cli.sarif import MAX_RUNS, sarif_log
 
         typer.echo(json.dumps(sarif_log(found), indent=2, ensure_ascii=False))
+        if len(found) > MAX_RUNS:
+            typer.echo(
+                f"warning: the file has {len(found)} runs, one for each repository, but GitHub accepts at most "
+                f"{MAX_RUNS} runs in a file: name at most {MAX_RUNS} repositories in a call, or split the file",
+                err=True,
+            )
     else:
         from cdk_triton.cli.text import print_reports
 
