@@ -42,7 +42,7 @@ _ESCAPES: Final = {"\\n": "\n", '\\"': '"', "\\\\": "\\", "\\t": "\t", "\\r": "\
 _REPOSITORY: Final = re.compile(r"(?P<directory>/[^'\n]*?)/?::")
 """The server writes the directory of a repository before a model's name: `/opt/ml/models/<hash>/model::text`."""
 _QUOTED_LINES: Final = 3
-_MISSING: Final = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[\w.]+)'")
+_MISSING: Final = re.compile(r"ModuleNotFoundError: No module named '(?P<module>\w+(?:\.\w+)*)'")
 _TAG: Final = re.compile(r"\.cpython-3(?P<minor>\d+)-")
 """In the name of a module in C: the one Python that can import it (PEP 3149)."""
 

@@ -108,6 +108,13 @@ def test_a_module_in_c_for_another_python_is_named(
     assert "is for Python" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", [".", "..words", "words."])
+def test_a_name_that_no_module_can_have_is_quoted(tmp_path: Path, name: str) -> None:
+    cause = f"ModuleNotFoundError: No module named '{name}'"
+    printed = f"error: failed to load 'one' version 1: Internal: {cause}\n"
+    assert load_failures(printed, tmp_path) == f"model 'one' does not load: {cause}"
+
+
 def test_a_server_that_reports_no_cause_is_quoted() -> None:
     assert load_failures("starting\nterminate called\n\n", Path("/models")) == "starting; terminate called"
     assert load_failures("", Path("/models")) == ""
