@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -28,6 +29,9 @@ from cdk_triton.protocol.plan import (
 )
 from cdk_triton.protocol.publication import Item, parse_request, request_text
 from cdk_triton.protocol.publisher import BuildingPublisher, DeclaredBuilds
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 KEY = "0" * 64
 BUILD = EnsembleBuild((BuildInput(None, "a", "sources/a"), BuildInput("b", "k", "inputs/k", "1", KEY)), {"steps": []})
@@ -96,6 +100,12 @@ def test_anything_else_is_not_a_document(parse: Parse, text: bytes) -> None:
 def test_a_value_of_another_type_is_not_read(parse: Parse, document: Document, changed: dict[str, object]) -> None:
     with pytest.raises(DocumentError):
         parse(json.dumps({**json.loads(document.text()), **changed}).encode())
+
+
+@pytest.mark.parametrize("value", [1.5, "1", None, True])
+def test_a_value_of_another_type_is_named(messages: Messages, value: object) -> None:
+    with messages.raises(DocumentError):
+        StackPlan.parse(json.dumps({"schema": value}))
 
 
 VALUES = st.recursive(

@@ -31,8 +31,8 @@ _KINDS: Final[Mapping[type, str]] = {
     dict: "a JSON object",
     list: "a list",
     str: "a text",
-    int: "a number",
-    float: "a number",
+    int: "a whole number",
+    float: "a decimal number",
     bool: "true or false",
     type(None): "null",
 }
