@@ -30,6 +30,7 @@ ELSEWHERE = (
 )
 NO_NETWORK = "the network of the plan is not in the repository"
 OF_GPU = "the GPU determines the file (cc_model_filenames), and no serving platform is given"
+OUTSIDE = "the configuration names a file outside the directory of the model"
 
 
 def fil(model_type: str) -> str:
@@ -82,6 +83,13 @@ def fil(model_type: str) -> str:
             "1",
             OF_GPU,
             id="file of the GPU",
+        ),
+        pytest.param(
+            'backend: "onnxruntime" default_model_filename: "../../shared/model.onnx"',
+            {"1/.gitkeep": ""},
+            "1",
+            OUTSIDE,
+            id="file elsewhere",
         ),
         pytest.param(
             'backend: "onnxruntime" default_model_filename: "model.ort"',
@@ -151,6 +159,13 @@ def test_a_platform_determines_the_file_of_the_gpu(write: Write) -> None:
     repository = write({"model/config.pbtxt": config, "model/1/a.onnx": network(ADD)}, base={})
     assert repository.report().not_read
     assert repository.report(platform="25.09/ml.g5.xlarge").not_read == ()
+
+
+def test_the_gpu_may_determine_a_file_elsewhere(write: Write) -> None:
+    config = 'backend: "onnxruntime" cc_model_filenames { key: "8.6" value: "../../shared/a.onnx" }'
+    repository = write({"model/config.pbtxt": config, "model/1/.gitkeep": ""}, base={})
+    (part,) = repository.report(platform="25.09/ml.g5.xlarge").not_read
+    assert part == ("model/1", "model", OUTSIDE)
 
 
 def test_the_network_of_a_recipe_is_read_in_place_of_its_plan(write: Write) -> None:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, is_pointer, model_files
+from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, below, is_pointer, model_files
 from cdk_triton.checks.derived.configured import PLATFORMS, completed_pair
 from cdk_triton.onnx_models.rules.models import has_ort_name
 from cdk_triton.python_models.environments import environments
@@ -20,6 +20,7 @@ from cdk_triton.python_models.reader.environment_packages import MAX_BYTES
 from cdk_triton.python_models.reader.source import NotJudged, PythonSource, SyntaxFault
 from cdk_triton.tensorrt_models.sources import PlanSource, plan_sources
 from cdk_triton.triton.model import Model
+from cdk_triton.triton.schema import ModelConfig
 
 __all__ = ["NotRead", "not_read", "paths_not_read"]
 
@@ -110,27 +111,37 @@ def _reason_of_python(module: Module | str, source: Read | None) -> str:
 def _models_without_known_files(context: CheckContext) -> Iterator[NotRead]:
     known = {each.version for each in backend_files(context)}
     for model in context.loaded_models:
-        reason = _reason_of_model(context, model)
-        if not reason:
-            continue
         for version in model.served_versions:
             directory = model.directory / str(version)
-            if version in model.versions and directory not in known:
+            if version not in model.versions or directory in known:
+                continue
+            if reason := _reason_of_model(context, model, directory):
                 for path in _libraries(context, model, directory) or [directory]:
                     yield NotRead(str(path), model.name, reason)
 
 
-def _reason_of_model(context: CheckContext, model: Model) -> str:
-    """The reason why the versions of a model without a known file were not read; "" if a finding has it."""
+def _reason_of_model(context: CheckContext, model: Model, version: PurePosixPath) -> str:
+    """The reason why a version without a known file was not read; "" if a finding has it."""
     platform, backend = completed_pair(context, model)
     if model.is_ensemble or not backend or backend in _WITHOUT_FILES or (not platform and backend in PLATFORMS):
         return ""
     if model.config_error is not None:
         is_tolerated = model.config is not None
         return "config.pbtxt has a field that only a newer schema may have" if is_tolerated else ""
-    if model.config is not None and model.config.cc_model_filenames and context.platform is None:
-        return "the GPU determines the file (cc_model_filenames), and no serving platform is given"
+    if model.config is not None and (reason := _reason_of_name(context, model.config, model, version)):
+        return reason
     return f"the checks do not know which files the backend {backend!r} loads"
+
+
+def _reason_of_name(context: CheckContext, config: ModelConfig, model: Model, version: PurePosixPath) -> str:
+    """The reason in the fields that name the file; "" if there is none."""
+    name, of_gpu = config.default_model_filename, config.cc_model_filenames
+    if of_gpu and context.platform is None:
+        return "the GPU determines the file (cc_model_filenames), and no serving platform is given"
+    if context.platform is not None and context.platform.instance.compute_capability in of_gpu:
+        name = of_gpu[context.platform.instance.compute_capability]
+    is_elsewhere = name and not below(version, name).is_relative_to(model.directory)
+    return "the configuration names a file outside the directory of the model" if is_elsewhere else ""
 
 
 def _libraries(context: CheckContext, model: Model, directory: PurePosixPath) -> list[PurePosixPath]:
