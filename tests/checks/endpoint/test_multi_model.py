@@ -1,4 +1,4 @@
-"""The rules CT501 to CT507 and CT510: which model of an archive a multi-model endpoint serves."""
+"""The rules CT501 to CT507: which model of an archive a multi-model endpoint serves."""
 
 from __future__ import annotations
 
@@ -110,19 +110,6 @@ def test_five_models_are_not_many(write: Write) -> None:
         f"m{n}/{name}": text for n in range(2) for name, text in (("config.pbtxt", ""), ("1/model.py", PYTHON_MODEL))
     }
     assert "CT505" not in {finding.code for finding in write(files).check("multi")}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("ROOMS", id="CT510 a part of a word"),
-        pytest.param("MemoryErrors", id="CT510 an exception"),
-    ],
-)
-def test_names_that_look_like_a_lack_of_memory(messages: Messages, write: Write, name: str) -> None:
-    repository = write({f"{name}/config.pbtxt": 'backend: "python"', f"{name}/1/model.py": PYTHON_MODEL}, base={})
-    assert messages.of(repository.check("multi")) == [("CT510", name, "")]
-    assert repository.check("single") == ()
 
 
 def test_a_linked_directory_is_no_fault(tmp_path: Path, write: Write, sound: Mapping[str, str]) -> None:
