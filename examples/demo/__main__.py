@@ -45,7 +45,7 @@ def demo(aws: LocalAws, work: Path) -> Report:
         return endpoint_stack
 
     step("cdk bootstrap: the bucket and the roles with which cdk deploys")
-    console.print("  This takes up to half a minute, at first without a line.")
+    console.print("  This takes up to half a minute, and prints nothing at first.")
     cdk("bootstrap")
     step("cdk deploy TritonArtifacts TwoEnsembles: a build job makes the TensorRT plan of bert")
     outputs = deploy(["TritonArtifacts", "TwoEnsembles"])

@@ -149,7 +149,7 @@ class ConstructCode(NamedTuple):
         title: the finding, in one line.
         reason: why it matters, and what to do.
         page: the title of a page of the user guide, for the guide itself: a wheel does not contain the guide.
-        severity: whether the app may be deployed nevertheless; a warning or an information can be acknowledged.
+        severity: whether the app may be deployed nevertheless; a warning or an info message can be acknowledged.
     """
 
     code: str

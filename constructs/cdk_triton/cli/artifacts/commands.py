@@ -140,7 +140,9 @@ def gc(
     store: StoreOption,
     older_than: Annotated[
         int,
-        typer.Option(metavar="DAYS", parser=_days, help="Keep objects stored or replaced within that time, as 30d."),
+        typer.Option(
+            metavar="DAYS", parser=_days, help="Keep objects stored or replaced within that time, such as 30d."
+        ),
     ] = 30,
     keep_last: Annotated[
         int,
