@@ -143,10 +143,12 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
         ClientError, BotoCoreError: AWS rejected a call.
     """
     with _explained(_NOT_STARTED, say, KeyboardInterrupt):
-        catalogues = [_catalogue(present), _catalogue(following)]
-        unreadable = {name: str(fault) for each in catalogues for name, fault in each.faults.items()}
+        catalogue, following_catalogue = _catalogue(present), _catalogue(following)
+        known = catalogue.entries.keys() | catalogue.faults.keys()
+        unreadable = _unreadable(catalogue, known, say) | _unreadable(following_catalogue, known, say)
         here, following_entries = (
-            {name: entry for name, entry in each.entries.items() if name not in unreadable} for each in catalogues
+            {name: entry for name, entry in each.entries.items() if name not in unreadable}
+            for each in (catalogue, following_catalogue)
         )
         live = {name: entry for name, entry in here.items() if entry.current is not None}
         served = set(following.keys(following.served))
