@@ -230,6 +230,18 @@ def test_an_ensemble_that_was_changed_by_hand_is_not_replaced(
     messages.record("cdk-triton config", outcome.said)
 
 
+def test_an_ensemble_that_cannot_be_replaced_leaves_no_new_files(run: Any, tmp_path: Path) -> None:
+    models, _ = corrected(run, tmp_path)
+    before = {file: file.read_bytes() for file in models.rglob("*") if file.is_file()}
+    (models / "all" / ".config.pbtxt.new").mkdir()  # where the new text is written first
+
+    other = python(tmp_path / "other.py", "x", "y")
+    outcome = run("config", models / "post", other, "--into", models, "--ensemble", "all")
+
+    assert outcome.status != 0
+    assert {file: file.read_bytes() for file in models.rglob("*") if file.is_file()} == before
+
+
 def test_two_outputs_that_fit_leave_the_input_to_the_caller(run: Any, tmp_path: Path, messages: Messages) -> None:
     two = "two (float[N,2] k) => (float[N,2] a, float[N,2] b, float[N,3] z) { a = Relu(k) b = Relu(k) z = Foo(k) }"
     reads = "reads (float[N,2] x, float[N,3] z) => (float[N,2] y) { y = Foo(x, z) }"

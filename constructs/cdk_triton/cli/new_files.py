@@ -11,7 +11,7 @@ import typer
 
 from cdk_triton._wording import listed
 
-__all__ = ["Content", "require_free", "write_new", "write_over"]
+__all__ = ["Content", "require_free", "write_new"]
 
 Content = str | bytes | Path
 """The text or the bytes of a new file, or the file that it is a copy of."""
@@ -46,8 +46,13 @@ def _in_the_way(directory: Path, name: str) -> Iterator[Path]:
     yield from (path for path in target.parents if path.exists() and not path.is_dir())
 
 
-def write_new(directory: Path, files: Mapping[str, Content]) -> None:
+def write_new(directory: Path, files: Mapping[str, Content], replacing: Mapping[str, str] | None = None) -> None:
     """Write the files; if one cannot be written, remove those that were.
+
+    Args:
+        directory: the directory in which the files will be; it may be missing.
+        files: the new files, relative to the directory.
+        replacing: the texts of files to replace, which are replaced after all others are written.
 
     Raises:
         OSError: a file cannot be written, or appeared meanwhile.
@@ -65,6 +70,8 @@ def write_new(directory: Path, files: Mapping[str, Content]) -> None:
                 else:
                     with content.open("rb") as source:
                         shutil.copyfileobj(source, file)
+        for name, text in (replacing or {}).items():
+            _write_over(directory / name, text)
     except BaseException:
         for path in reversed(made):
             with suppress(OSError):
@@ -72,12 +79,8 @@ def write_new(directory: Path, files: Mapping[str, Content]) -> None:
         raise
 
 
-def write_over(file: Path, text: str) -> None:
-    """Replace a file in one step, so that it is never half-written.
-
-    Raises:
-        OSError: the file cannot be written; it is then as before.
-    """
+def _write_over(file: Path, text: str) -> None:
+    """Replace a file in one step, so that it is never half-written; if that fails, it is as before."""
     new = file.with_name(f".{file.name}.new")
     try:
         new.write_text(text, encoding="utf-8")

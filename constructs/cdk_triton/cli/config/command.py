@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdk_triton._wording import listed
-from cdk_triton.cli.new_files import require_free, write_new, write_over
+from cdk_triton.cli.new_files import require_free, write_new
 from cdk_triton.cli.terminal import fold, width
 
 if TYPE_CHECKING:
@@ -82,11 +82,9 @@ def config(
 def _write(into: Path, drafted: Draft) -> None:
     """The models' files are copied, unless they are there already."""
     files = drafted.new_files(into)
-    again = {name: files.pop(name) for name in list(files) if _may_be_replaced(into, name, drafted)}
+    again = {name: str(files.pop(name)) for name in list(files) if _may_be_replaced(into, name, drafted)}
     require_free(into, files, "--into")
-    write_new(into, files)
-    for name, text in again.items():
-        write_over(into / name, str(text))
+    write_new(into, files, replacing=again)
 
 
 def _may_be_replaced(into: Path, name: str, drafted: Draft) -> bool:
