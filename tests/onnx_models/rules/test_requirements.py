@@ -43,6 +43,9 @@ def test_what_the_releases_onnx_runtime_reads(
 @pytest.mark.parametrize(
     ("release", "opset", "ir"),
     [
+        pytest.param("22.08", 17, 8, id="1.12"),
+        pytest.param("22.12", 17, 8, id="1.13"),
+        pytest.param("23.03", 18, 8, id="1.14"),
         pytest.param("23.08", 18, 9, id="1.15"),
         pytest.param("23.10", 19, 9, id="1.16"),
         pytest.param("24.03", 20, 9, id="1.17"),

@@ -41,10 +41,13 @@ OWN_OPSETS: Final = dict.fromkeys(
 )
 """Domains that ONNX Runtime has in version 1 only, as its newest version was measured."""
 
-# Minor version → opset of ONNX, opset of ai.onnx.ml, version of the format. Measured on 2026-11-21: the wheel of each
-# minor version that a Triton release has was given files with ever newer numbers. Of versions before 1.15 (Triton
-# 23.05 and older) nothing was measured, and nothing is said.
+# Minor version → opset of ONNX, opset of ai.onnx.ml, version of the format. Measured on 2026-11-21, and the versions
+# before 1.15 on 2026-11-29: the wheel of each minor version that a Triton release has was given files with ever newer
+# numbers.
 _READS = {
+    "1.12": (17, 3, 8),
+    "1.13": (17, 3, 8),
+    "1.14": (18, 3, 8),
     "1.15": (18, 3, 9),
     "1.16": (19, 3, 9),
     "1.17": (20, 4, 9),
