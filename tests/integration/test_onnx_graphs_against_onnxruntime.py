@@ -200,7 +200,9 @@ def graphs(draw: st.DrawFn) -> str:
     output = f"float[{', '.join(map(str, draw(_SHAPES)))}] {values[-1]}"
     opset = draw(st.sampled_from([11, 13, 17, 18, 20, 21]))
     head = f'<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]>'
-    return f"{head} model ({inputs}) => ({output}) {{ {' '.join(order)} }}"
+    declared = [f"{draw(_TYPES)}[4] {name}" for name in values[:-1] if draw(st.integers(0, 9)) == 0]
+    value_info = f"<{', '.join(declared)}>" if declared else ""
+    return f"{head} model ({inputs}) => ({output}) {value_info} {{ {' '.join(order)} }}"
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -8,6 +8,7 @@ __all__ = ["REFUSED", "TAKEN", "UNREGISTERED", "graph"]
 
 _HEAD = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1, "local" : 1]> model '
 _X_Y = "(float[N, 4] x) => (float[N, 4] y) "
+_FLOATS = "(float[4] x) => (float[4] y) "
 _IF = _HEAD + "(bool c, float[4] x, float[3] z) => (float[4] y) { y = If(c) <then_branch = t () => (float[4] a) "
 _LOOP = _HEAD + "(int64 n, bool c, float[4] s, float[3] z) => (float[4] y) { y = Loop(n, c, s) "
 _FUNCTION = '<domain: "local", opset_import: ["" : 17]> f (x) => (y) '
@@ -93,6 +94,24 @@ REFUSED = {
     "types that differ": (_HEAD + "(float[4] x, int64[4] w) => (float[4] y) { y = Add(x, w) }", "type"),
     "a type that an operator does not take": (_HEAD + "(string[4] x) => (string[4] y) { y = Relu(x) }", "type"),
     "an output of another type": (_HEAD + "(float[4] x) => (int64[4] y) { y = Relu(x) }", "type"),
+    "value_info of another type": (_HEAD + _FLOATS + "<float16[4] a> { a = Relu(x) y = Relu(a) }", "type"),
+    "value_info of another type and no shape": (_HEAD + _FLOATS + "<float16 a> { a = Relu(x) y = Relu(a) }", "type"),
+    "value_info of another type for what Cast returns": (
+        _HEAD + _FLOATS + "<float a> { a = Cast <to = 10> (x) y = Cast <to = 1> (a) }",
+        "type",
+    ),
+    "value_info of another type that comes last": (
+        _HEAD + _FLOATS + "<float[4] a, float16[4] a> { a = Relu(x) y = Relu(a) }",
+        "type",
+    ),
+    "value_info of another type for what nothing uses": (
+        _HEAD + _FLOATS + "<float16[4] a> { a = Relu(x) y = Relu(x) }",
+        "type",
+    ),
+    "value_info of another type in a branch": (
+        _IF + "<float16 w> { w = Relu(x) a = Relu(w) }, else_branch = e () => (float[4] b) { b = Relu(x) }> }",
+        "type",
+    ),
     "a default of another shape": (
         _HEAD + "(float[4] x, float[3] w) => (float[4] y) <float[4] w = {1, 2, 3, 4}> { y = Add(x, w) }",
         "type",
@@ -114,6 +133,20 @@ TAKEN = {
     "another output shape is declared": _HEAD + "(float[4] x) => (float[5] y) { y = Relu(x) }",
     "another output rank is declared": _HEAD + "(float[4] x) => (float[5, 5] y) { y = Relu(x) }",
     "stale value_info": _HEAD + "(float[4] x) => (float[4] y) <float[7] a> { a = Relu(x) y = Relu(a) }",
+    "value_info of another type that is not last": (
+        _HEAD + _FLOATS + "<float16[4] a, float[4] a> { a = Relu(x) y = Relu(a) }"
+    ),
+    "value_info of another type for an unknown name": _HEAD + _FLOATS + "<float16[4] b> { a = Relu(x) y = Relu(a) }",
+    "value_info of another type for an input": _HEAD + _FLOATS + "<float16[4] x> { a = Relu(x) y = Relu(a) }",
+    "value_info of another type for an output": _HEAD + _FLOATS + "<float16[4] y> { a = Relu(x) y = Relu(a) }",
+    "value_info of another type for a constant": (
+        _HEAD + _FLOATS + "<float16[1] a> { a = Constant <value = float[1] {1}> () y = Add(x, a) }"
+    ),
+    "value_info of another type for a value of a branch": (
+        _HEAD
+        + "(bool c, float[4] x) => (float[4] y) <float16 a> { y = If(c) <then_branch = t () => (float[4] a) "
+        + "{ a = Relu(x) }, else_branch = e () => (float[4] b) { b = Relu(x) }> }"
+    ),
     "unsorted": _HEAD + _X_Y + "{ y = Relu(a) a = Relu(x) }",
     "a branch uses what comes later": (
         _IF + "{ a = Relu(w) }, else_branch = e () => (float[4] b) { b = Relu(x) }> w = Relu(x) }"

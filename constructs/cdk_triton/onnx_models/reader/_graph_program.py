@@ -315,10 +315,8 @@ def _attribute_faults(node: Any, schema: Any, onnx: Any) -> Iterator[tuple[str, 
         known = schema.attributes.get(each.name)
         if known is None:
             if not each.name.startswith("__"):  # internal symbols are skipped there, too
-                yield (
-                    f"Unrecognized attribute: {each.name} for operator {node.op_type}",
-                    _closest(each.name, schema.attributes),
-                )
+                reason = f"Unrecognized attribute: {each.name} for operator {node.op_type}"
+                yield reason, _closest(each.name, schema.attributes)
         elif each.type and not each.ref_attr_name and each.type != int(known.type.value):
             wanted, found = known.type.name, types.Name(each.type)
             yield f"Mismatched attribute type in '{each.name}'. Expected: '{wanted}', actual: '{found}'", ""
@@ -391,7 +389,12 @@ def _twice(names: Counter[str]) -> set[str]:
 
 def _forget_declared_shapes(graph: Any) -> None:
     """Remove what ONNX Runtime does not compare: shapes of results, and sizes below 0, which some exporters write."""
+    # Of `value_info`, it compares the last type of each result, after it has made initializers of constants.
+    results = {name for node in graph.node if node.op_type != "Constant" for name in node.output}
+    types = {each.name: each.type.tensor_type.elem_type for each in graph.value_info if each.name in results}
     del graph.value_info[:]
+    for name in filter(types.get, types):
+        graph.value_info.add(name=name).type.tensor_type.elem_type = types[name]
     for each in graph.input:
         for size in each.type.tensor_type.shape.dim if each.type.HasField("tensor_type") else ():
             if size.dim_value < 0:
@@ -403,10 +406,9 @@ def _forget_declared_shapes(graph: Any) -> None:
 
 def _normalise_domains(model: Any) -> None:
     """Write ONNX's own domain one way; it has two names."""
-    for owner in (model.graph, *model.functions):
-        for node in _nodes_below(owner.node):
-            node.domain = _domain(node.domain)
-    for each in (*model.opset_import, *(each for function in model.functions for each in function.opset_import)):
+    nodes = (node for owner in (model.graph, *model.functions) for node in _nodes_below(owner.node))
+    imports = (each for owner in (model, *model.functions) for each in owner.opset_import)
+    for each in (*nodes, *imports):
         each.domain = _domain(each.domain)
 
 
@@ -429,18 +431,16 @@ def main() -> None:
     seconds, most_bytes = float(sys.argv[1]), int(sys.argv[2])
     with suppress(OSError, ValueError):  # not every system has the limit
         resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
-    loaded, failure = None, ""
+    failure = ""
     try:
         import onnx.defs
         import onnx.shape_inference
-
-        loaded = onnx
     except (ImportError, MemoryError, OSError) as error:
         failure = f"{type(error).__name__}: {error}"
     while header := sys.stdin.buffer.read(8):
         data = sys.stdin.buffer.read(struct.unpack(">Q", header)[0])
         signal.setitimer(signal.ITIMER_PROF, seconds)  # its signal ends the process, native code included
-        found = answer(data, loaded) if loaded else {"unjudged": f"onnx cannot be imported: {failure}"}
+        found = {"unjudged": f"onnx cannot be imported: {failure}"} if failure else answer(data, onnx)
         signal.setitimer(signal.ITIMER_PROF, 0)
         sys.stdout.write(json.dumps(found) + "\n")
         sys.stdout.flush()

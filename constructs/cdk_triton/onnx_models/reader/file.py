@@ -23,7 +23,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.onnx_models.reader.protobuf_wire import Field, WireError, fields
 from cdk_triton.triton.unreadable import Unreadable
 
-__all__ = ["ExternalData", "OnnxFile", "OnnxTensor", "onnx_file"]
+__all__ = ["ExternalData", "OnnxFile", "OnnxTensor", "onnx_data_types", "onnx_file"]
 
 # Numbers of fields in onnx.proto.
 _MODEL_IR_VERSION, _MODEL_GRAPH, _MODEL_OPSET_IMPORT = 1, 7, 8
@@ -241,15 +241,15 @@ def _tensor(value: Any) -> OnnxTensor:
     kind = (given.WhichOneof("value") or "").removesuffix("_type")
     if kind != "tensor":
         return OnnxTensor(name, kind, None, None)
-    data_type = _data_types().get(given.tensor_type.elem_type)
+    data_type = onnx_data_types().get(given.tensor_type.elem_type)
     if not given.tensor_type.HasField("shape"):
         return OnnxTensor(name, kind, data_type, None)
     return OnnxTensor(name, kind, data_type, tuple(_dimension(each) for each in given.tensor_type.shape.dim))
 
 
 @cache
-def _data_types() -> Mapping[int, str]:
-    """The type by its number in ONNX."""
+def onnx_data_types() -> Mapping[int, str]:
+    """The types as a configuration names them, without `TYPE_`, by their numbers in ONNX."""
     numbers = dict(_messages().TensorProto.DataType.items())
     return {numbers[name]: data_type for name, data_type in _DATA_TYPES.items()}
 

@@ -18,7 +18,8 @@ __all__ = ["onnx_skeleton"]
 # Numbers of fields in onnx.proto.
 _MODEL_IR_VERSION, _MODEL_GRAPH, _MODEL_OPSET_IMPORT, _MODEL_FUNCTIONS = 1, 7, 8, 25
 _FUNCTION_NODE, _FUNCTION_DOC, _FUNCTION_VALUE_INFO = 7, 8, 12
-_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 1, 5, 11, 12, 15
+_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_SPARSE = 1, 5, 15
+_GRAPH_VALUES = (11, 12, 13)  # input, output, value_info
 _NODE_ATTRIBUTE, _NODE_DOC, _NODE_METADATA = 5, 6, 9
 _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSE = (5, 10), (6, 11), (22, 23)
 _TENSOR_DIMS, _TENSOR_DATA_TYPE, _TENSOR_NAME = 1, 2, 8
@@ -61,7 +62,7 @@ def _graph(buffer: bytes | mmap, field: Field, depth: int) -> bytes:
         return _tensor(buffer, field)
     if field.number == _GRAPH_SPARSE:
         return _rewritten(buffer, field, _sparse, depth)
-    return bytes(buffer[field.start : field.end]) if field.number in (_GRAPH_INPUT, _GRAPH_OUTPUT) else b""
+    return bytes(buffer[field.start : field.end]) if field.number in _GRAPH_VALUES else b""
 
 
 def _function(buffer: bytes | mmap, field: Field, depth: int) -> bytes:

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.releases import known_release
 from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.onnx_models.reader.file import onnx_data_types
 from cdk_triton.onnx_models.reader.graph import GraphFault, GraphVerdict
 from cdk_triton.onnx_models.rules.models import OnnxModelFile, onnx_models
 from cdk_triton.onnx_models.verdicts import graph_verdicts
@@ -114,6 +117,9 @@ def unlike_operator(context: CheckContext) -> Iterator[Problem]:
 
 # Kind of a fault → the fault, and its fix.
 _OPERANDS_FIX = "export the model again with weights and inputs that fit together"
+# A conversion to another type often leaves the declarations as they were.
+_REDECLARED = "Inferred elem type differs from existing elem type"
+_REDECLARED_FIX = "declare the type of the result; an entry of value_info may also be deleted"
 _UNFIT = {
     "shape": ("has inputs whose shapes do not fit together", _OPERANDS_FIX),
     "type": ("has an input or output of the wrong type", _OPERANDS_FIX),
@@ -122,6 +128,10 @@ _UNFIT = {
         "correct the attribute in the export of the model, or give the operator inputs that fit the attribute",
     ),
 }
+
+
+def _type_name(number: re.Match[str]) -> str:
+    return onnx_data_types().get(int(number[1]), number[0])
 
 
 @rule("CT172", Severity.ERROR, "operands in an ONNX file do not fit together", source=_GRAPH)
@@ -144,13 +154,20 @@ def unfit_operands(context: CheckContext) -> Iterator[Problem]:
         model (float[N, 4] IN, float[4, 2] W) => (float[N, 2] OUT) { OUT = MatMul(IN, W) }
 
     Limits:
-        The rule does not check shapes that ONNX Runtime finds only when it runs the graph. It does not check the shapes
-        that the file declares for results (`value_info`, outputs) either. ONNX Runtime only logs a warning if a
+        The rule does not check shapes that ONNX Runtime finds only when it runs the graph. Of the results that the file
+        declares (`value_info`, outputs), it checks the types, but not the shapes. ONNX Runtime only logs a warning if a
         declared shape differs from the inferred shape.
     """
+    redeclared = set()
     for each, fault in _faults(context, *_UNFIT):
         what, fix = _UNFIT[fault.kind]
-        if fault.kind == "type" and not fault.operator:
+        if fault.reason.startswith(_REDECLARED):
+            if each.file.path in redeclared:
+                continue  # the other declaration of a value that differs from its neighbours
+            redeclared.add(each.file.path)
+            what, fix = "has a result that the file declares with another type (value_info, output)", _REDECLARED_FIX
+            fault = replace(fault, reason=re.sub(r"\((\d+)\)", _type_name, fault.reason))
+        elif fault.kind == "type" and not fault.operator:
             what = "has an initializer that does not match the input of the same name"
         yield _problem(each, fault, what, fix)
 
