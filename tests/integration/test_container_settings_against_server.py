@@ -2,7 +2,7 @@
 
 The judge is release 24.10. CT420 is compared for that release; options of other releases, CT421 and CT424 are out of
 its sight. CT422 and CT423 are about older releases and another backend. CT425 warns of numbers that the server takes in
-part: it starts with them here. CT426 and CT427 are about settings that nothing reads.
+part: it starts with them here. CT426 and CT427 are about settings that nothing reads. CT428 is compared.
 """
 
 from __future__ import annotations
@@ -230,3 +230,15 @@ def test_the_python_backend_takes_the_least_shared_memory(tmp_path: Path, size: 
     is_started, said = starts(server, tmp_path, [*arguments, f"--backend-directory={server.backends}"])
     assert is_started is is_loaded
     assert ("shm-default-byte-size can't be smaller than 4 MiBs" in said) is not is_loaded
+
+
+@pytest.mark.parametrize(("end", "is_loaded"), [("", True), ("/", False), ("//", False)])
+def test_the_python_backend_compares_the_backend_directory(tmp_path: Path, end: str, is_loaded: bool) -> None:
+    repository = tmp_path / "repository"
+    write(repository, python(f"{IN}{OUT}"))
+    server = arrange_server_files(tmp_path / "server")
+    variables = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "model"}
+    arguments = [each.replace("/opt/ml/model", str(repository)) for each in serve_arguments(variables, ["model"])]
+    is_started, said = starts(server, tmp_path, [*arguments, f"--backend-directory={server.backends}{end}"])
+    assert is_started is is_loaded
+    assert ("ModuleNotFoundError: No module named 'model'" in said) is not is_loaded

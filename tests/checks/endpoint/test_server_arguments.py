@@ -1,4 +1,4 @@
-"""The rules CT425 to CT427: arguments of tritonserver without the effect that they were written for.
+"""The rules CT425 to CT428: arguments of tritonserver without the effect that they were written for.
 
 `tests/integration/test_container_settings_against_server.py` shows that the server takes such numbers.
 """
@@ -61,6 +61,8 @@ def found(code: str) -> list[Place]:
         pytest.param("--cuda-memory-pool-byte-size=1:67108864", found("CT427"), id="a second GPU"),
         pytest.param("--cuda-virtual-address-size=7:67108864", found("CT427"), id="virtual addresses"),
         pytest.param("--model-load-gpu-limit=4:0.5", found("CT427"), id="a limit of a fifth GPU"),
+        pytest.param("--backend-directory=/opt/tritonserver/backends/", found("CT428"), id="a slash"),
+        pytest.param("--backend-directory=/opt/tritonserver/backends", [], id="no slash"),
     ],
 )
 def test_arguments(messages: Messages, write: Write, argument: str, expected: list[Place]) -> None:
@@ -76,6 +78,34 @@ def test_the_instance_decides(write: Write, instance: str, expected: list[Place]
     environment = ContainerEnvironment(additional_args=("--model-load-gpu-limit=3:0.5",))
     findings = write(PYTHON, base={}).check(platform=platform, environment=environment)
     assert [(each.code, str(each.path), each.field or "") for each in findings] == expected
+
+
+SLASH = "--backend-directory=/opt/tritonserver/backends/"
+
+
+@pytest.mark.parametrize(
+    ("release", "arguments", "expected"),
+    [
+        pytest.param("23.09", (SLASH,), [], id="a release that does not compare paths"),
+        pytest.param("23.10", (SLASH,), found("CT428"), id="the first that does"),
+        pytest.param("25.09", (SLASH, SLASH.removesuffix("/")), [], id="the last one counts"),
+        pytest.param(None, (SLASH,), [], id="no release"),
+    ],
+)
+def test_a_slash_after_the_backend_directory(
+    write: Write, release: str | None, arguments: tuple[str, ...], expected: list[Place]
+) -> None:
+    platform = None if release is None else ServingPlatform(release=release, instance_type="ml.g5.xlarge")
+    findings = write(PYTHON, base={}).check(
+        platform=platform, environment=ContainerEnvironment(additional_args=arguments)
+    )
+    assert [(each.code, str(each.path), each.field or "") for each in findings] == expected
+
+
+def test_a_slash_matters_to_python_models_only(write: Write) -> None:
+    repository = write({"model/config.pbtxt": 'backend: "onnxruntime"', "model/1/model.onnx": ""}, base={})
+    platform = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
+    assert repository.check(platform=platform, environment=ContainerEnvironment(additional_args=(SLASH,))) == ()
 
 
 def test_without_a_platform_a_number_is_judged(write: Write) -> None:

@@ -1,12 +1,13 @@
-"""CT425 to CT427: arguments that tritonserver takes, without the effect that they were written for."""
+"""CT425 to CT428: arguments that tritonserver takes, without the effect that they were written for."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 
-from cdk_triton._wording import did_you_mean
+from cdk_triton._wording import did_you_mean, listed_in_quotes
 from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.releases import is_at_least
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core, server
 from cdk_triton.triton.findings import Severity
@@ -166,6 +167,41 @@ def argument_beyond_gpus(context: CheckContext) -> Iterator[Problem]:
                 )
                 + ", or remove the argument",
             )
+
+
+@rule(
+    "CT428",
+    Severity.ERROR,
+    "the Python backend does not accept a slash after the backend directory",
+    source=backend("python_backend", "src/python_be.cc", 2424, 2444),
+    applies=lambda platform: is_at_least(platform, "23.10"),  # branches of the backend: r23.09 does not compare paths
+)
+def slash_after_backend_directory(context: CheckContext) -> Iterator[Problem]:
+    """`--backend-directory` in `additional_args` ends with a slash, and the release is 23.10 or newer.
+
+    The Python backend compares its own path with this path and `/python`. With a further slash, they differ, so the
+    backend looks for `model.py` in its own directory instead of the model's. The server then does not load any Python
+    model. Remove the slash, or remove the argument if it names the image's own directory, `/opt/tritonserver/backends`.
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # environment=ContainerEnvironment(additional_args=["--backend-directory=/opt/tritonserver/backends/"])
+        # model/config.pbtxt
+        backend: "python"
+
+    Instead:
+        # environment=ContainerEnvironment(additional_args=["--backend-directory=/opt/tritonserver/backends"])
+    """
+    directories = [given.value for given in _given(context) if given.option == "backend-directory"]
+    models = [model.name for model in context.loaded_models if model.backend_name == "python"]
+    if models and directories and directories[-1].endswith("/"):
+        yield Problem(
+            ".",
+            f"additional_args of the container's environment holds '--backend-directory={directories[-1]}' with a "
+            f"slash at the end, so the Python backend of {context.release} would not load "
+            f"{listed_in_quotes(models)}: ModuleNotFoundError: No module named 'model'",
+            "remove the slash",
+        )
 
 
 def _given(context: CheckContext) -> tuple[Given, ...]:
