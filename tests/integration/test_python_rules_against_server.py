@@ -1,9 +1,9 @@
 """The rules of Python models before NVIDIA's own Python backend, that of nvidia-pytriton.
 
-They are CT140 to CT146, CT160 to CT166, CT169, CT175, CT176, CT178, CT181, CT183, CT184 and CT191. The backend is that
-of 24.10 with Python 3.11. It has a shell, and decodes paths as ASCII whatever the locale. The repositories are checked
-without a platform. So CT164 is seen as CT165. CT141 and CT160 depend on the Python. CT180 is a warning about lines that
-may never run.
+They are CT140 to CT146, CT160 to CT166, CT169, CT175, CT176, CT178, CT181, CT183, CT184, CT191 and CT192. The
+backend is that of 24.10 with Python 3.11. It has a shell, and decodes paths as ASCII whatever the locale. The
+repositories are checked without a platform. So CT164 is seen as CT165. CT141 and CT160 depend on the Python. CT180 is a
+warning about lines that may never run.
 """
 
 from __future__ import annotations
@@ -61,7 +61,25 @@ def named(file: str, place: str | None = None) -> Files:
     return {"config.pbtxt": f"{PYTHON} default_model_filename: '{file}'", f"1/{place or file}": SOURCE}
 
 
+OWN_UTILS = "triton_python_backend_utils.py"
+NEEDED_UTILS = "def deserialize_bytes_tensor(x): ...\ndef serialize_byte_tensor(x): ...\n"
+
 REFUSED: Mapping[str, tuple[str, Files, str]] = {
+    "utilities of one's own": (
+        "CT192",
+        {f"1/{OWN_UTILS}": "TYPE = 'TYPE_FP32'"},
+        "module 'triton_python_backend_utils' has no attribute 'deserialize_bytes_tensor'",
+    ),
+    "utilities of one's own in the model's directory": (
+        "CT192",
+        {OWN_UTILS: "def deserialize_bytes_tensor(x): ..."},
+        "module 'triton_python_backend_utils' has no attribute 'serialize_byte_tensor'",
+    ),
+    "utilities of one's own without ModelConfig": (
+        "CT192",
+        {f"1/{OWN_UTILS}": NEEDED_UTILS},
+        "module 'triton_python_backend_utils' has no attribute 'ModelConfig'",
+    ),
     "return outside": ("CT140", model(f"{SOURCE}return 1"), "'return' outside function"),
     "await in a plain function": (
         "CT140",
@@ -335,6 +353,11 @@ def test_a_path_that_the_endpoint_does_not_have(tmp_path: Path, python_judge: Ju
 
 
 LOADED: Mapping[str, Files] = {
+    "utilities of one's own that are complete": {
+        f"1/{OWN_UTILS}": f"{NEEDED_UTILS}import json\nclass ModelConfig:\n"
+        "    def __init__(self, text): self._model_config = json.loads(text)"
+    },
+    "a directory with the name of the utilities": {f"1/{OWN_UTILS.removesuffix('.py')}/other.py": ""},
     "names that are there": model(
         f"from __future__ import annotations\n{UTILS}X = pb_utils.np, pb_utils.ModelConfig, exit, __file__\n"
         f"def text_of(tensor: pb_utils.Tensor) -> List[str]: ...\n"

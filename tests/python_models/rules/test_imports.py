@@ -1,4 +1,4 @@
-"""The rules CT166 and CT178: the packages that Python models import, and the modules that they do not get."""
+"""The rules CT166, CT178 and CT192: the packages that Python models import, and the modules that they do not get."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 CLASS = "class TritonPythonModel:\n    def execute(self, requests):\n"
 MODEL = f"{CLASS}        return []\n"
 FOUND = ("CT166", "model/1/model.py", "")
+PYTHON_CONFIG = """
+backend: "python"
+input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+"""
 OWN_IMAGE = f"example.com/triton@sha256:{'0' * 64}"
 HERE = "import sys\nfrom pathlib import Path\nHERE = Path(__file__).resolve().parent\n"
 ENVIRONMENT = (
@@ -344,3 +349,42 @@ def test_a_hidden_module_in_an_image_of_ones_own(messages: Messages, write: Writ
     (finding,) = repository.check(platform=platform("25.09", OWN_IMAGE))
     assert "the standard library of Python 3.12 of 25.09 (the release given for your image)" in finding.message
     messages.of([finding])
+
+
+UTILITIES = "def deserialize_bytes_tensor(x): ...\ndef serialize_byte_tensor(x): ...\n"
+CONFIG = "class ModelConfig: ...\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "is_found"),
+    [
+        pytest.param({"1/{}.py": ""}, True, id="empty"),
+        pytest.param({"1/{}.py": UTILITIES}, True, id="no ModelConfig"),
+        pytest.param({"1/{}.py": UTILITIES + CONFIG}, False, id="complete"),
+        pytest.param({"{}.py": CONFIG}, True, id="in the model's directory"),
+        pytest.param({"1/{}/__init__.py": ""}, True, id="a package"),
+        pytest.param({"1/{}/other.py": ""}, False, id="a directory, which a module hides"),
+        pytest.param({"1/tests/{}.py": ""}, False, id="where Python does not look"),
+        pytest.param({"1/{}.py": "from utilities import *\n"}, False, id="names of another module"),
+        pytest.param({"1/{}.py": "def __getattr__(name): ..."}, False, id="names that are made"),
+        pytest.param({"1/{}.py": "", "triton_python_backend_stub": "elf"}, False, id="a stub of its own"),
+        pytest.param({"1/{}.py": "", "1/model.py": HERE + "sys.path.insert(0, HERE)\n" + MODEL}, False, id="a path"),
+    ],
+)
+def test_a_file_that_hides_the_servers_utilities(
+    messages: Messages, write: Write, files: Mapping[str, str], is_found: bool
+) -> None:
+    written = {f"model/{name.format('triton_python_backend_utils')}": content for name, content in files.items()}
+    findings = write({**model(MODEL), **written}, base={}).check(platform=platform())
+    codes = [code for code, *_ in messages.of(each for each in findings if each.code == "CT192")]
+    assert codes == ["CT192"] * is_found
+
+
+@pytest.mark.parametrize(("arguments", "codes"), [((), ["CT192"]), (("--disable-auto-complete-config",), [])])
+def test_a_server_that_completes_nothing_needs_no_model_config(
+    write: Write, arguments: tuple[str, ...], codes: list[str]
+) -> None:
+    files = {"model/config.pbtxt": PYTHON_CONFIG, "model/1/triton_python_backend_utils.py": UTILITIES}
+    environment = ContainerEnvironment(additional_args=arguments)
+    findings = write({**model(MODEL), **files}, base={}).check(platform=platform(), environment=environment)
+    assert [each.code for each in findings] == codes

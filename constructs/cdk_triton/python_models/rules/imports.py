@@ -1,17 +1,20 @@
-"""CT166 and CT178: the packages that Python models import, and the modules that they do not get."""
+"""CT166, CT178 and CT192: the packages that Python models import, and the modules that they do not get."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from cdk_triton._wording import listed_in_quotes
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import BackendFile, repository_files
+from cdk_triton.checks.derived.configured import completes
 from cdk_triton.checks.derived.releases import known_release, of_release
-from cdk_triton.checks.registry import Problem, in_line, rule
+from cdk_triton.checks.registry import Problem, in_line, rule, would_not_load
 from cdk_triton.checks.sources import backend, server
 from cdk_triton.python_models.environments import ModelEnvironment, environments
 from cdk_triton.python_models.modules import PROVIDED, needed_sources, own_module, python_version
+from cdk_triton.python_models.reader.backend_utils import MODULE
 from cdk_triton.python_models.reader.environment_packages import environment_modules, packed_modules
 from cdk_triton.python_models.reader.image_modules import (
     FOREIGN_MODULES,
@@ -19,6 +22,7 @@ from cdk_triton.python_models.reader.image_modules import (
     newest_modules,
     standard_modules,
 )
+from cdk_triton.python_models.reader.source import PythonSource, python_source
 from cdk_triton.python_models.search import is_in_repository, widest
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton.findings import Severity
@@ -167,6 +171,62 @@ def hidden_module(context: CheckContext) -> Iterator[Problem]:
                     f"{_hiding(context, name)}, not {module.path}",
                     _visible(each, path, module.path, name),
                 )
+
+
+@rule(
+    "CT192",
+    Severity.ERROR,
+    "a file beside a Python model hides triton_python_backend_utils",
+    source=backend("python_backend", "src/pb_stub.cc", 449, 515),
+)
+def hidden_utilities(context: CheckContext) -> Iterator[Problem]:
+    """A Python model has its own `triton_python_backend_utils.py`, which lacks functions that the server needs.
+
+    The server appends the model's directories to `sys.path` before its own directory, so the process of the model gets
+    this file. The process needs `deserialize_bytes_tensor` and `serialize_byte_tensor` of the module, and `ModelConfig`
+    if the server completes configurations. If one is missing, the server does not load the model. Remove the file,
+    because the server has its own. Keep a copy for tests outside of the model's directory.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/triton_python_backend_utils.py
+        def get_input_tensor_by_name(request, name):
+            return next((each for each in request.inputs() if each.name() == name), None)
+        # model/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/triton_python_backend_utils.py is removed
+
+    Limits:
+        The rule skips a model that changes `sys.path`, or has its own `triton_python_backend_stub`.
+    """
+    if context.environment is not None and "PYTHONPATH" in context.environment.variables:
+        return
+    read = python_source(python_version(context))
+    wanted = ("deserialize_bytes_tensor", "serialize_byte_tensor", *(["ModelConfig"] if completes(context) else []))
+    for each, sources in needed_sources(context):
+        module = own_module(each, MODULE)
+        file = None if module is None or module.path is None else each.files.file(module.path)
+        source = None if file is None or file.path.suffix != ".py" else context.contents(read, file)
+        if file is None or not isinstance(source, PythonSource) or source.names is None:
+            continue
+        if widest(one.search for one in (*sources.values(), source)) != "usual" or each.files.has(
+            each.model.directory / "triton_python_backend_stub"
+        ):
+            continue
+        has = source.names.union(*(one.attributes for one in sources.values()))
+        missing = [name for name in wanted if name not in has]
+        if missing and "__getattr__" not in has:
+            found = "the file hides the server's own module of this name, but does not define "
+            words = f"module {MODULE!r} has no attribute {missing[0]!r}"
+            fix = "remove this file, because the server has its own"
+            yield Problem(file.path, would_not_load(each.model, found + listed_in_quotes(missing), words), fix)
 
 
 def _hiding(context: CheckContext, name: str) -> str:
