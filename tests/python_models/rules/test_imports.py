@@ -187,6 +187,17 @@ def test_a_module_in_another_place_of_the_repository(messages: Messages, write: 
 
 
 @pytest.mark.parametrize(
+    "source", ["from b.helpers import scale", "from b import helpers", "import b.helpers as helpers"]
+)
+def test_a_module_in_the_directory_of_another_model(messages: Messages, write: Write, source: str) -> None:
+    others = {"b/config.pbtxt": 'backend: "python"', "b/1/model.py": MODEL, "b/helpers.py": ""}
+    findings = write(model(f"{source}\n{MODEL}", **others), base={}).check(platform=platform(), default_model="model")
+    (finding,) = [finding for finding in findings if finding.code == "CT166"]
+    assert messages.of([finding]) == [FOUND]
+    assert finding.fix == "copy b/helpers.py to model/1/b/helpers.py, where Python looks"
+
+
+@pytest.mark.parametrize(
     ("release", "module", "is_found"),
     [
         ("24.09", "tomllib", True),

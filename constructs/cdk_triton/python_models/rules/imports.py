@@ -22,6 +22,7 @@ from cdk_triton.python_models.reader.image_modules import (
     newest_modules,
     standard_modules,
 )
+from cdk_triton.python_models.reader.imports import Imported
 from cdk_triton.python_models.reader.source import PythonSource, python_source
 from cdk_triton.python_models.search import is_in_repository, widest
 from cdk_triton.sagemaker import ServingPlatform
@@ -105,7 +106,7 @@ def missing_package(context: CheckContext) -> Iterator[Problem]:
                     continue
                 if not is_in_repository(context, each, name, search):
                     reported.add((path, name))
-                    yield _problem(context, each, path, name, imported.line)
+                    yield _problem(context, each, path, imported)
 
 
 @rule(
@@ -245,18 +246,22 @@ def _visible(each: BackendFile, importer: PurePosixPath, module: PurePosixPath, 
     return f"give {module} another name" + (f", or import it with `from . import {name}`" if is_beside else "")
 
 
-def _problem(context: CheckContext, each: BackendFile, path: PurePosixPath, name: str, line: int) -> Problem:
+def _problem(context: CheckContext, each: BackendFile, path: PurePosixPath, imported: Imported) -> Problem:
+    name = imported.module.partition(".")[0]
     release = known_release(context.platform)
     environment = next((one.path for one in environments(context) if one.owner.model is each.model), None)
     if release is not None and name in standard_modules(None):
         reason = f"Python {release.python} of {release.release} does not have this module"
         fix = "import a module that this Python has, or serve with another release"
-    elif environment is not None:
-        reason = f"neither the repository nor {environment} has this module"
-        fix = "add the package to the environment, or acknowledge CT166 if it is there"
     elif (found := _elsewhere(context, name)) is not None:
         reason = f"Python does not look where the repository has this module ({found})"
         fix = f"copy {found} into {each.path.parent}, where Python looks"
+    elif (found := _at_top(context, imported)) is not None:
+        reason = f"Python does not look into the directory of the repository, which has {found}"
+        fix = f"copy {found} to {each.path.parent / found}, where Python looks"
+    elif environment is not None:
+        reason = f"neither the repository nor {environment} has this module"
+        fix = "add the package to the environment, or acknowledge CT166 if it is there"
     else:
         is_own = context.platform is not None and context.platform.image is not None
         image = "your image" if is_own or release is None else f"the image of {release.release}"
@@ -267,7 +272,7 @@ def _problem(context: CheckContext, each: BackendFile, path: PurePosixPath, name
             else "use an image of your own that has the package"
         )
     effect = f"{each.model.name!r} fails with ModuleNotFoundError: No module named {name!r}"
-    return in_line(path, line, f"imports {name!r}, but {reason}, so {effect}", fix)
+    return in_line(path, imported.line, f"imports {name!r}, but {reason}, so {effect}", fix)
 
 
 def _elsewhere(context: CheckContext, name: str) -> PurePosixPath | None:
@@ -278,6 +283,14 @@ def _elsewhere(context: CheckContext, name: str) -> PurePosixPath | None:
         if path.parts[-2:] == (name, "__init__.py"):
             return path.parent
     return None
+
+
+def _at_top(context: CheckContext, imported: Imported) -> PurePosixPath | None:
+    """The file of an imported module from the top of the repository, such as `b/text.py` for `b.text`."""
+    names = (imported.module, *(f"{imported.module}.{name}" for name in imported.names))
+    paths = (PurePosixPath(f"{name.replace('.', '/')}.py") for name in names)
+    files = repository_files(context)
+    return next((path for path in paths if files.has(path)), None)
 
 
 def _provided(context: CheckContext) -> frozenset[str] | None:
