@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
 
 if TYPE_CHECKING:
     from golden_messages import Messages
     from sample_repositories import Write
 
+IMAGE = f"example.com/triton@sha256:{'0' * 64}"
 NAMES = "import shared; from shared import change, fix, make, other, run, traced, x\n"
 EXECUTE = "    def execute(self, requests): return []\n"
 CLASS = "class TritonPythonModel:\n"
@@ -322,6 +324,35 @@ def test_what_execute_returns(messages: Messages, write: Write, body: str, *, is
     source = f"{UTILS}{CLASS}    def execute(self, requests):\n        {body}\n"
     files = {"model/config.pbtxt": 'backend: "python"', "model/1/model.py": source}
     found = messages.of(each for each in write(files, base={}).check() if each.code == "CT177")
+    assert found == ([("CT177", "model/1/model.py", "")] if is_found else [])
+
+
+SENDS = "for r in requests: r.get_response_sender().send(pb.InferenceResponse([]), 1)"
+
+
+@pytest.mark.parametrize(
+    ("body", "release", "is_found"),
+    [
+        pytest.param(SENDS, "24.05", True, id="the last release that refuses"),
+        pytest.param(SENDS, "24.06", False, id="the first release that sends"),
+        pytest.param("self.all = requests", "24.05", True, id="kept"),
+        pytest.param(
+            f"if self.decoupled: {SENDS.replace('for r in requests: ', '')}\n        return []",
+            "24.05",
+            False,
+            id="a list",
+        ),
+        pytest.param(f"if self.decoupled: return\n        return {MAKE}", "24.05", False, id="a list in some cases"),
+        pytest.param("raise NotImplementedError", "24.05", False, id="no end"),
+    ],
+)
+def test_a_model_that_sends_its_responses(
+    messages: Messages, write: Write, body: str, release: str, *, is_found: bool
+) -> None:
+    source = f"{UTILS}{CLASS}    def execute(self, requests):\n        {body}\n"
+    files = {"model/config.pbtxt": 'backend: "python"', "model/1/model.py": source}
+    platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge", image=IMAGE)
+    found = messages.of(each for each in write(files, base={}).check(platform=platform) if each.code == "CT177")
     assert found == ([("CT177", "model/1/model.py", "")] if is_found else [])
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import BackendFile
 from cdk_triton.checks.derived.configured import completes
+from cdk_triton.checks.derived.releases import is_older
 from cdk_triton.checks.registry import Problem, rules_about
 from cdk_triton.checks.sources import backend
 from cdk_triton.python_models.modules import (
@@ -39,6 +40,8 @@ _CALLS = (
 # Types that the method `execute` may return by mistake.
 _RESPONSE = "c_python_backend_utils.InferenceResponse"
 _LIST_OF = "list of "
+# From this release on, a model that is not decoupled may send its responses itself: python_backend, r24.06.
+_SENDS_SINCE = "24.06"
 _SUSPENDED = frozenset({"async_generator", "coroutine", "generator"})
 _NO_LISTS = frozenset({"bool", "bytes", "dict", "float", "int", "set", "str", "tuple", _RESPONSE})
 
@@ -247,7 +250,8 @@ def no_responses(each: _Class) -> Iterator[Problem]:
     The method `execute` of a decoupled model sends its responses itself, and must return `None`.
 
     If a model is not decoupled and `execute` returns `None`, releases from 24.06 on never respond to the requests,
-    because the model could still send responses. Older releases return an error. In many cases, `return responses` is
+    because the model could still send responses. Older releases return an error, even if the model sends its responses
+    itself: before 24.06, `get_response_sender` works in decoupled models only. In many cases, `return responses` is
     missing at the end of the method. If the method returns any other wrong value, the server returns an error for every
     request.
 
@@ -276,7 +280,8 @@ def no_responses(each: _Class) -> Iterator[Problem]:
 
     Limits:
         The rule reports a method that returns `None` only if the method creates responses, does not use
-        `get_response_sender`, and does not pass its requests to other code. The rule skips a model with
+        `get_response_sender`, and does not pass its requests to other code. If the given release is older than 24.06,
+        it reports every method that always returns `None`. The rule skips a model with
         `auto_complete_config`, because this method may make the model decoupled. The rule does not check the length of
         the list.
     """
@@ -292,6 +297,8 @@ def no_responses(each: _Class) -> Iterator[Problem]:
         if file.config.model_transaction_policy.decoupled:
             sender = "request.get_response_sender().send(...)"
             fix = f"send each response with {sender}, or remove `decoupled` from config.pbtxt"
+        elif method.returns == ("NoneType",) and not method.keeps_responses:
+            fix += f", or serve with release {_SENDS_SINCE} or newer if the model sends its responses itself"
         yield file.problem(
             f"execute in line {method.line} returns a value of type {' or '.join(method.returns)}, so the server would "
             f"{effect}",
@@ -310,6 +317,9 @@ def _effect_of_returns(method: Method, file: BackendFile) -> str | None:
             f"{error}: Python model '{file.model.name}_0' is using the decoupled mode and the execute function must "
             "return None."
         )
+    platform = file.context.platform
+    if method.returns == ("NoneType",) and platform is not None and is_older(platform, _SENDS_SINCE):
+        return f"{error}: Expected a list in the execute return, found type '<class 'NoneType'>'."
     if method.returns == ("NoneType",) and method.keeps_responses:
         return (
             "never answer a request (before 24.06, the server would answer with the error: Expected a list in the "
