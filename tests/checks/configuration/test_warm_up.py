@@ -108,6 +108,25 @@ def test_options(messages: Messages, write: Write, text: str, findings: list[Pla
     assert messages.of(found_in(repository)) == findings
 
 
+@pytest.mark.parametrize(
+    ("more", "fix"),
+    [
+        pytest.param("", "write 'IN' instead of 'picture'", id="the only one"),
+        pytest.param("sequence_batching { }", "add the input 'IN' to the warm-up", id="perhaps a control input"),
+        pytest.param(
+            'input { name: "OTHER" data_type: TYPE_FP32 dims: 4 }', "add the input 'IN' to the warm-up", id="one of two"
+        ),
+    ],
+)
+def test_an_input_by_another_name(write: Write, more: str, fix: str) -> None:
+    text = (
+        f'backend: "python" input {{ name: "IN" data_type: TYPE_FP32 dims: 4 }} {more} model_warmup {{ name: "first" '
+        'batch_size: 1 inputs { key: "picture" value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }'
+    )
+    repository = write({"model/config.pbtxt": text, "model/1/model.py": CODE}, base={})
+    assert [each.fix for each in found_in(repository) if each.code == "CT222"] == [fix]
+
+
 TENSORS = """
 input { name: "IN" data_type: TYPE_FP32 dims: 4 }
 output { name: "OUT" data_type: TYPE_FP32 dims: 4 }

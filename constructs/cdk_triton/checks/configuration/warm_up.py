@@ -175,7 +175,10 @@ def unfit_sample(context: CheckContext) -> Iterator[Problem]:
         required = sum(not tensor.optional for tensor in inputs)
         if not missing or known >= required or required > len(by_name):  # the last is reported by CT210
             continue
-        meant = suggest.closest(missing[0], sorted(name for name in given if name not in by_name))
+        unknown = sorted(name for name in given if name not in by_name)
+        meant = suggest.closest(missing[0], unknown)
+        if len(missing) == len(unknown) == 1 and not sample.owner.config.HasField("sequence_batching"):
+            meant = unknown[0]  # in a model of sequences, it may be a control input
         count = f"{listed} inputs" if required == listed else f"number of inputs between {required} and {listed}"
         yield sample.unloadable(
             "inputs",
