@@ -183,7 +183,7 @@ LOADED: Mapping[str, tuple[set[str], Files]] = {
     "one step": (set(), {**ensemble(), **python()}),
     "a step that spells a path": (set(), {**ensemble(steps=RUN.replace('"model"', '"./model"')), **python()}),
     "one tensor per model input: the last of two entries counts": (
-        set(),
+        {"CT107"},
         {**ensemble(steps=RUN.replace(" input_map", ' input_map { key: "IN" value: "INN" } input_map')), **python()},
     ),
     "two names that are the ensemble's and the model's, crosswise": (

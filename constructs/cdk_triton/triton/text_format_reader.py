@@ -9,15 +9,27 @@ from __future__ import annotations
 
 import re
 import string
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field as attribute
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-__all__ = ["TOKEN", "Reader", "TextFormatError", "Token", "Value", "decoded", "line_and_column", "tokens"]
+__all__ = [
+    "TOKEN",
+    "Reader",
+    "TextFormatError",
+    "Token",
+    "Value",
+    "decoded",
+    "line_and_column",
+    "repeated_keys",
+    "tokens",
+]
 
 # As protobuf's parser in Python splits a text, because it complains of the place where a token begins.
 TOKEN = re.compile(
@@ -31,6 +43,7 @@ TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+_KEY = re.compile(r"""\bkey\s*:?\s*["']([^"']*)""")
 _AFTER_MINUS = frozenset(f"{string.ascii_letters}{string.digits}.")
 
 
@@ -186,3 +199,36 @@ class Reader:
         value.message = None if field.descriptor is None else field.descriptor.message_type
         self.open.append(value)
         return None
+
+
+def repeated_keys(text: str) -> Iterator[tuple[str, str]]:
+    """The keys that a map has more than once: the field as in a finding, `step[0].input_map["IN"]`, and the key.
+
+    Args:
+        text: a valid configuration.
+    """
+    written = _KEY.findall(text)
+    if len(written) == len(set(written)):
+        return  # to split a text into tokens takes long
+    reader, pieces = Reader(), list(tokens(text))
+    for token in pieces:
+        reader.take(token)
+    joined = {one.start for one, other in pairwise(pieces) if one.kind == other.kind == "string"}
+    yield from _repeated(reader.open[0], "", joined)
+
+
+def _repeated(block: Value, prefix: str, joined: set[int]) -> Iterator[tuple[str, str]]:
+    """The repeated keys in a block; a key that is joined from several strings is not read."""
+    for name, field in block.fields.items():
+        descriptor = field.descriptor
+        if descriptor is None or descriptor.message_type is None:
+            continue
+        if descriptor.message_type.GetOptions().map_entry:
+            keys = [entry.fields["key"].values[-1].token for entry in field.values if "key" in entry.fields]
+            count = Counter(key.text[1:-1] for key in keys if key.kind == "string" and key.start not in joined)
+            yield from ((f'{prefix}{name}["{key}"]', key) for key, times in count.items() if times > 1)
+            continue
+        for index, value in enumerate(field.values):
+            yield from _repeated(
+                value, f"{prefix}{name}[{index}]." if descriptor.is_repeated else f"{prefix}{name}.", joined
+            )

@@ -186,7 +186,7 @@ def said_of(repository: ModelRepository) -> list[Finding]:
                 for name, text in SOUND.items()
             }
             | python(),
-            [],
+            [("CT107", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].input_map["IN"]')],
             id="the last of two entries for one input counts, as it does for the server",
         ),
         pytest.param(

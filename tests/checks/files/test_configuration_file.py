@@ -1,4 +1,4 @@
-"""The rules CT101 to CT105: whether the server can read a model's config.pbtxt."""
+"""The rules CT101 to CT105 and CT107: whether the server can read a model's config.pbtxt."""
 
 from __future__ import annotations
 
@@ -197,3 +197,39 @@ def test_the_fix_is_the_one_for_this_fault(write: Write, config: str, fix: str) 
 def test_the_name_of_a_model_that_ends_in_a_dot(messages: Messages, write: Write) -> None:
     repository = write({"model./config.pbtxt": "max_batch_size: 8", "model./1/weights": ""}, base={})
     assert messages.of(repository.check()) == [("CT105", "model./config.pbtxt", "backend")]
+
+
+TWICE = """
+parameters { key: "a" value { string_value: "1" } }
+parameters [ { key: 'a' value: { string_value: "1" } } ]
+"""
+WARM_UP = 'inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }'
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        pytest.param(TWICE, ['parameters["a"]'], id="in a list, and with other quotes"),
+        pytest.param(TWICE.replace("'a'", "'A'"), [], id="another key"),
+        pytest.param(TWICE.replace("'a'", "'a' 'b'"), [], id="a key of two strings"),
+        pytest.param("#".join(TWICE.splitlines(keepends=True)), [], id="in a comment"),
+        pytest.param(
+            f'model_warmup {{ name: "1" {WARM_UP} }} model_warmup {{ name: "2" {WARM_UP * 2} }}',
+            ['model_warmup[1].inputs["IN"]'],
+            id="in the second of two",
+        ),
+        pytest.param(f'model_warmup [ {{ name: "1" {WARM_UP} }}, {{ name: "2" {WARM_UP} }} ]', [], id="once in each"),
+    ],
+)
+def test_a_key_of_a_map_twice(messages: Messages, write: Write, text: str, fields: list[str]) -> None:
+    repository = write({"model/config.pbtxt": f'backend: "python" {text}', "model/1/model.py": ""}, base={})
+    found = messages.of(each for each in repository.check() if each.code == "CT107")
+    assert found == [("CT107", "model/config.pbtxt", field) for field in fields]
+
+
+def test_an_entry_of_an_ensemble_twice(write: Write) -> None:
+    entry = 'input_map { key: "IN" value: "a" }'
+    step = f'step [ {{ model_name: "b" {entry} }}, {{ model_name: "b" {entry} {entry} }} ]'
+    repository = write({"model/config.pbtxt": f'platform: "ensemble" ensemble_scheduling {{ {step} }}'}, base={})
+    fields = [each.field for each in repository.check() if each.code == "CT107"]
+    assert fields == ['ensemble_scheduling.step[1].input_map["IN"]']

@@ -1,4 +1,4 @@
-"""CT101 to CT109: whether the server can read a model's `config.pbtxt`."""
+"""CT101 to CT107: whether the server can read a model's `config.pbtxt`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from cdk_triton.triton.model import CONFIG_NAME
 from cdk_triton.triton.model_config import fault_of
 from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.schema import SCHEMA_RELEASE
+from cdk_triton.triton.text_format_reader import repeated_keys
 from cdk_triton.triton.versions import is_version_name
 
 _READ_TEXT_PROTO = core("src/filesystem/api.cc", 590, 604)
@@ -289,3 +290,34 @@ def misplaced_configuration(context: CheckContext) -> Iterator[Problem]:
                     f"serve {model.name!r} with the defaults, or not load {model.name!r}",
                     f"move this file to {model.config_path}",
                 )
+
+
+@model_rule(
+    "CT107",
+    Severity.WARNING,
+    "a map in config.pbtxt has a key twice",
+    source="https://protobuf.dev/programming-guides/proto3/#maps",
+)
+def repeated_key(each: ConfiguredModel) -> Iterator[Problem]:
+    """`input_map`, `output_map`, `parameters` or another map has several entries with the same key.
+
+    The server uses only the last of these entries, and prints no warning. Remove the other entries, or correct their
+    keys.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        parameters { key: "threshold" value { string_value: "0.5" } }
+        parameters { key: "threshold" value { string_value: "0.7" } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        parameters { key: "threshold" value { string_value: "0.7" } }
+    """
+    for field, key in repeated_keys(each.model.config_text or ""):
+        yield each.problem(
+            field,
+            f"{each.name!r} has several entries with the key {key!r}, of which the server uses only the last",
+            "remove the other entries, or correct their keys",
+        )
