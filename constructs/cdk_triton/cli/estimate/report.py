@@ -111,7 +111,8 @@ def _hours(outcomes: Sequence[Outcome]) -> float:
 
 def _most(outcomes: Sequence[Outcome]) -> int:
     """The most instances at one time."""
-    return max(sum(minute) for minute in zip(*(each.paid for each in outcomes), strict=True))
+    by_minute: list[int] = [sum(minute) for minute in zip(*(each.paid for each in outcomes), strict=True)]
+    return max(by_minute)
 
 
 def _over(outcomes: Sequence[Outcome]) -> float:
