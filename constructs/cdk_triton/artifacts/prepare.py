@@ -8,20 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton.artifacts.build_plan import Build, planned_build, s3_files
 from cdk_triton.artifacts.keys import Keys, keys_and_files
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
 from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.repository_cache import cached_answer
-from cdk_triton.checks import NotRead, Report
 from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Severity
+from cdk_triton.triton.findings import NotRead
 from cdk_triton.triton.repository import PromisedFiles
 from cdk_triton.triton.repository_settings import SETTINGS_NAME
 from cdk_triton.triton.server_options import loaded_models
+
+if TYPE_CHECKING:
+    from cdk_triton.checks import Report
 
 __all__ = ["Prepared", "findings_of", "prepare", "prepared_document", "served_report"]
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton.artifacts.keys import key_inputs
 from cdk_triton.artifacts.program import PROGRAM_VERSION
-from cdk_triton.artifacts.recipes.documents import DeclaredRecipe, parse_recipe, recipe_document
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.protocol.documents import DocumentError, require_schema
 from cdk_triton.protocol.plan import BuildMachine
 from cdk_triton.protocol.publisher import BuildingPublisher, DeclaredBuilds
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
+
+if TYPE_CHECKING:
+    from cdk_triton.artifacts.recipes.documents import DeclaredRecipe
 
 __all__ = ["PUBLISHER_METADATA", "PublisherDescription", "parse_serving", "platform_name", "serving_document"]
 
@@ -75,6 +77,8 @@ class PublisherDescription:
         }
 
     def _builds(self, builder: BuildMachine) -> DeclaredBuilds:
+        from cdk_triton.artifacts.recipes.documents import recipe_document
+
         recipes = tuple(map(recipe_document, self.recipes))
         return DeclaredBuilds(self.platform.label, PROGRAM_VERSION, builder, self.max_builds, recipes)
 
@@ -89,6 +93,8 @@ class PublisherDescription:
         Raises:
             ConfigurationError: another version of the library wrote it, and computes different keys.
         """
+        from cdk_triton.artifacts.recipes.documents import parse_recipe
+
         try:
             require_schema(document, BuildingPublisher.SCHEMA)
             platform, environment = parse_serving(document)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from cdk_triton.artifacts.publisher_description import parse_serving, serving_document
-from cdk_triton.artifacts.recipes.documents import DeclaredRecipe, parse_recipe, recipe_document
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Mode, ModelRepository
@@ -113,6 +112,11 @@ def served_repositories(construct: str, document: Mapping[str, Any], assembly: P
 
 
 def _recipe(recipe: Recipe) -> dict[str, Any]:
+    from cdk_triton.artifacts.recipes.documents import (  # an app without recipes needs none
+        DeclaredRecipe,
+        recipe_document,
+    )
+
     if isinstance(recipe, DeclaredRecipe):
         return {"document": json.dumps(recipe_document(recipe))}  # as text, because metadata loses null values
     return {"produces": list(recipe.produces)}
@@ -120,5 +124,7 @@ def _recipe(recipe: Recipe) -> dict[str, Any]:
 
 def _parsed(document: Mapping[str, Any]) -> Recipe:
     if "document" in document:
+        from cdk_triton.artifacts.recipes.documents import parse_recipe
+
         return parse_recipe(json.loads(document["document"]))
     return PromisedFiles(tuple(document["produces"]))

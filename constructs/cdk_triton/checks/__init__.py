@@ -32,10 +32,9 @@ if TYPE_CHECKING:
     from cdk_triton.checks.acknowledgements import acknowledgements_of
     from cdk_triton.checks.catalogue import documented_rules, rule_of, rules
     from cdk_triton.checks.context import CheckContext, per_check
-    from cdk_triton.checks.not_read import NotRead, paths_not_read
     from cdk_triton.checks.registry import CRASH, UNREADABLE, Need, Problem, Rule, rule
     from cdk_triton.checks.run import Report, SkippedRule, check_repository
-    from cdk_triton.triton.findings import Finding, Severity
+    from cdk_triton.triton.findings import Finding, NotRead, Severity, paths_not_read
 
 __all__ = [
     "CRASH",

@@ -6,9 +6,8 @@ networks that TensorRT plans are built from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import NamedTuple
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, below, is_pointer, model_files
@@ -19,28 +18,15 @@ from cdk_triton.python_models.modules import Module, Read, model_modules, python
 from cdk_triton.python_models.reader.environment_packages import MAX_BYTES
 from cdk_triton.python_models.reader.source import NotJudged, PythonSource, SyntaxFault
 from cdk_triton.tensorrt_models.sources import PlanSource, plan_sources
+from cdk_triton.triton.findings import NotRead
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["NotRead", "not_read", "paths_not_read"]
+__all__ = ["not_read"]
 
 # Triton's own backends for tests, which load no file (the repositories identity_backend, repeat_backend and
 # square_backend of triton-inference-server).
 _WITHOUT_FILES = ("identity", "repeat", "square")
-
-
-class NotRead(NamedTuple):
-    """A part of a repository that the server would load, but that no rule looked into.
-
-    Attributes:
-        path: the file or directory, relative to the repository, with `/`.
-        model: the name of the model that it belongs to.
-        reason: why the checks did not read it, as a clause; the same for all parts of one kind.
-    """
-
-    path: str
-    model: str
-    reason: str
 
 
 def not_read(context: CheckContext) -> tuple[NotRead, ...]:
@@ -51,14 +37,6 @@ def not_read(context: CheckContext) -> tuple[NotRead, ...]:
     """
     found = {*_files(context), *_models_without_known_files(context), *_environments(context)}
     return tuple(sorted(found))
-
-
-def paths_not_read(parts: Iterable[NotRead]) -> Mapping[str, list[str]]:
-    """Their paths by reason, for one line or sentence for each kind."""
-    paths: dict[str, list[str]] = {}
-    for each in parts:
-        paths.setdefault(each.reason, []).append(each.path)
-    return paths
 
 
 def _files(context: CheckContext) -> Iterator[NotRead]:

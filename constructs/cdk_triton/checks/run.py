@@ -10,12 +10,12 @@ from cdk_triton._arguments import FLAG, TEXT, TEXTS, listed, require_type
 from cdk_triton.checks.catalogue import rules
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.releases import is_newer_than_schema
-from cdk_triton.checks.not_read import NotRead, not_read
+from cdk_triton.checks.not_read import not_read
 from cdk_triton.checks.registry import CRASH, Need, Rule
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.sagemaker.platform import PLATFORM, platform_of
 from cdk_triton.triton.environment import ENVIRONMENT, ContainerEnvironment
-from cdk_triton.triton.findings import Finding
+from cdk_triton.triton.findings import Finding, NotRead
 from cdk_triton.triton.repository import Mode, ModelRepository
 
 __all__ = ["Report", "SkippedRule", "check_repository"]

@@ -30,7 +30,7 @@ from cdk_triton.errors import LocalError
 
 if TYPE_CHECKING:
     from cdk_triton.cli.endpoints.reading import ReadEndpoint
-    from cdk_triton_local import Daemon, DaemonOptions, DaemonStatus
+    from cdk_triton_local import Daemon, DaemonOptions, DaemonStatus, LogSelection
 
 __all__ = ["app", "local_hint"]
 
@@ -182,7 +182,12 @@ def logs(
 
     columns = None if verbose else width()
     selection = LogSelection(endpoint, source, _seconds_since_1970(since), earlier_runs, brief=columns is not None)
-    daemon = _of_this_shell(directory)
+    _print_logs(_of_this_shell(directory), selection, columns, follow=follow)
+    if columns is not None:
+        typer.echo("--verbose prints whole lines, and all of them", err=True)
+
+
+def _print_logs(daemon: Daemon, selection: LogSelection, columns: int | None, *, follow: bool) -> None:
     try:
         for line in daemon.logs(selection, follow=follow):
             typer.echo(line if columns is None else cropped(line, columns))
@@ -190,8 +195,6 @@ def logs(
         if daemon.status() is None:
             _list_others(daemon)
         raise
-    if columns is not None:
-        typer.echo("--verbose prints whole lines, and all of them", err=True)
 
 
 @app.command()

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import typer
 
@@ -65,11 +66,7 @@ def write_new(directory: Path, files: Mapping[str, Content], replacing: Mapping[
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as file:
                 made.append(target)
-                if isinstance(content, str | bytes):
-                    file.write(content.encode() if isinstance(content, str) else content)
-                else:
-                    with content.open("rb") as source:
-                        shutil.copyfileobj(source, file)
+                _write(content, file)
         for name, text in (replacing or {}).items():
             _write_over(directory / name, text)
     except BaseException:
@@ -77,6 +74,14 @@ def write_new(directory: Path, files: Mapping[str, Content], replacing: Mapping[
             with suppress(OSError):
                 path.rmdir() if path.is_dir() else path.unlink()
         raise
+
+
+def _write(content: Content, file: BinaryIO) -> None:
+    if isinstance(content, str | bytes):
+        file.write(content.encode() if isinstance(content, str) else content)
+    else:
+        with content.open("rb") as source:
+            shutil.copyfileobj(source, file)
 
 
 def _write_over(file: Path, text: str) -> None:

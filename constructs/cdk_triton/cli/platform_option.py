@@ -32,21 +32,28 @@ def platform_of(text: str | None, image: str | None = None, *, takes_image: bool
                 param_hint="--image",
             )
         return None
-    release, _, instance_type = text.partition("/")
-    if not (release and instance_type):
-        raise typer.BadParameter(f"'{text}' is not RELEASE/INSTANCE, e.g. 26.05/ml.g5.xlarge", param_hint="--platform")
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.sagemaker.images import OR_OWN_IMAGE
-    from cdk_triton.sagemaker.platform import is_swapped
 
-    if is_swapped(release, instance_type):
-        raise typer.BadParameter(
-            f"'{text}' has the instance type first: write RELEASE/INSTANCE: {instance_type}/{release}",
-            param_hint="--platform",
-        )
+    release, instance_type = _parts(text)
     try:
         return ServingPlatform(release=release, instance_type=instance_type, image=image)
     except ConfigurationError as error:
         hint = "--platform" if image is None else ["--platform", "--image"]
         reason = str(error) if takes_image else str(error).removesuffix(OR_OWN_IMAGE)
         raise typer.BadParameter(reason, param_hint=hint) from error
+
+
+def _parts(text: str) -> tuple[str, str]:
+    """The release and the instance type."""
+    from cdk_triton.sagemaker.platform import is_swapped
+
+    release, _, instance_type = text.partition("/")
+    if not (release and instance_type):
+        raise typer.BadParameter(f"'{text}' is not RELEASE/INSTANCE, e.g. 26.05/ml.g5.xlarge", param_hint="--platform")
+    if is_swapped(release, instance_type):
+        raise typer.BadParameter(
+            f"'{text}' has the instance type first: write RELEASE/INSTANCE: {instance_type}/{release}",
+            param_hint="--platform",
+        )
+    return release, instance_type

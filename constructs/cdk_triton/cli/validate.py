@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from cdk_triton.checks import Report
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import Finding, ModelRepository
+
+    _Check = tuple[str, Callable[[], tuple[ModelRepository, Report]]]
 
 __all__ = ["validate"]
 
@@ -146,29 +148,41 @@ def validate(
 ) -> None:
     """Check model repositories, or those of an app; exit 1 if Triton or SageMaker would reject one."""
     _require_single_mode(mode, default_model, additional_models)
-    checks: Iterable[tuple[str, Callable[[], tuple[ModelRepository, Report]]]]
     if app is not None:
         require_unused(context, "--app", "platform", "image", "mode", "default_model", "additional_models")
-        if directories:
-            raise typer.BadParameter("name directories, or the app with --app, but not both", param_hint="DIR")
-        checks = [(each.construct, partial(_check_served, each, preflight)) for each in _served(app)]
-    elif directories:
-        target = platform_of(platform, image, takes_image=True)
-        options = {"default_model": default_model, "additional_models": additional_models or (), "preflight": preflight}
-        checks = [("", partial(_check_directory, each, mode, target, options)) for each in directories]
+        checks = _checks_of_app(app, directories, preflight)
     else:
-        raise typer.BadParameter("name the directory of a model repository, or the app with --app", param_hint="DIR")
+        options = {"default_model": default_model, "additional_models": additional_models or (), "preflight": preflight}
+        checks = _checks(directories, mode, platform_of(platform, image, takes_image=True), options)
     from cdk_triton.triton import Severity
 
-    found: list[Checked] = []
     with _without_garbage_collection(), _failure_reported(output):
-        for construct, check in checks:
-            repository, report = check()
-            shown, hidden = _split_ignored(report, ignored)
-            found.append(Checked(repository, shown, hidden, construct))
+        found = [_checked(construct, check, ignored) for construct, check in checks]
     _print(output, found)
     if any(strict or finding.severity is Severity.ERROR for each in found for finding in each.report.findings):
         raise typer.Exit(1)
+
+
+def _checks_of_app(app: Path, directories: list[Path] | None, preflight: bool) -> list[_Check]:
+    if directories:
+        raise typer.BadParameter("name directories, or the app with --app, but not both", param_hint="DIR")
+    return [(each.construct, partial(_check_served, each, preflight)) for each in _served(app)]
+
+
+def _checks(
+    directories: list[Path] | None, mode: Mode, platform: ServingPlatform | None, options: Mapping[str, Any]
+) -> list[_Check]:
+    if not directories:
+        raise typer.BadParameter("name the directory of a model repository, or the app with --app", param_hint="DIR")
+    return [("", partial(_check_directory, each, mode, platform, options)) for each in directories]
+
+
+def _checked(
+    construct: str, check: Callable[[], tuple[ModelRepository, Report]], ignored: Sequence[str] | None
+) -> Checked:
+    repository, report = check()
+    shown, hidden = _split_ignored(report, ignored)
+    return Checked(repository, shown, hidden, construct)
 
 
 def _check_directory(

@@ -1,12 +1,14 @@
-"""The findings of a check of a model repository: values, never exceptions, and all of them at once."""
+"""The result of a check of a model repository: findings, and what was not read. Values, never exceptions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as _not_compared
 from enum import StrEnum
+from typing import NamedTuple
 
-__all__ = ["Finding", "Severity", "joined", "printable"]
+__all__ = ["Finding", "NotRead", "Severity", "joined", "paths_not_read", "printable"]
 
 
 class Severity(StrEnum):
@@ -64,3 +66,25 @@ def printable(text: str) -> str:
     if text.lstrip().startswith("::"):
         text = text.replace(":", "\\x3a", 1)
     return text.replace("##[", "#\\x23[")
+
+
+class NotRead(NamedTuple):
+    """A part of a repository that the server would load, but that no rule looked into.
+
+    Attributes:
+        path: the file or directory, relative to the repository, with `/`.
+        model: the name of the model that it belongs to.
+        reason: why the checks did not read it, as a clause; the same for all parts of one kind.
+    """
+
+    path: str
+    model: str
+    reason: str
+
+
+def paths_not_read(parts: Iterable[NotRead]) -> Mapping[str, list[str]]:
+    """Their paths by reason, for one line or sentence for each kind."""
+    paths: dict[str, list[str]] = {}
+    for each in parts:
+        paths.setdefault(each.reason, []).append(each.path)
+    return paths

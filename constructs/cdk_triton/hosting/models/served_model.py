@@ -13,7 +13,6 @@ from constructs import Construct
 
 from cdk_triton.artifacts.prepare import Prepared, prepare
 from cdk_triton.artifacts.served_repositories import SERVED_METADATA, served_document
-from cdk_triton.checks import NotRead
 from cdk_triton.hosting.access.images import container_image
 from cdk_triton.hosting.access.network import connections, model_network
 from cdk_triton.hosting.models.assets import Artifact, CloudAssembly, stage
@@ -30,6 +29,7 @@ from cdk_triton.hosting.store.store import store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Mode, ModelRepository
 from cdk_triton.triton.environment import container_variables
+from cdk_triton.triton.findings import NotRead
 
 __all__ = ["ServedModel"]
 

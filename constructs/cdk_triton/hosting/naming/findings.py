@@ -17,9 +17,8 @@ from aws_cdk import Annotations, Stage, Validations
 from constructs import IConstruct, IValidation
 
 from cdk_triton._wording import listed
-from cdk_triton.checks import NotRead, paths_not_read
 from cdk_triton.triton import Finding, Severity
-from cdk_triton.triton.findings import joined, printable
+from cdk_triton.triton.findings import NotRead, joined, paths_not_read, printable
 
 __all__ = ["report", "report_errors", "report_not_read"]
 

@@ -54,7 +54,7 @@ def add_rollback_notification(
     """
     from aws_cdk import aws_events_targets as targets  # slow to import, and rarely needed
 
-    if topic is not None and topic.fifo:
+    if topic is not None and getattr(topic, "fifo", False):  # an ITopic of the user may lack it
         raise ConfigurationError(
             f"the topic {path_of(topic)} is a FIFO topic, but a rule of EventBridge cannot set the MessageGroupId that "
             "the topic's messages need: use a standard topic, or omit topic and subscribe to the topic that "
