@@ -42,12 +42,12 @@ def script(readme: str) -> str:
     block = blocks(readme)
     ask = block["Run it on this machine 1"] + block["Run it on this machine 2"]
     ask = ask.replace("ENDPOINT", '"$endpoint"')
-    assert "--duration 20" in ask
+    assert "--rate 20" in ask
     endpoint = """endpoint=$(sed -n 's/.*"EndpointName": "\\(.*\\)".*/\\1/p' outputs.json)\n"""
     return SCRIPT.format(
         look=block["Look at it 0"],
         run=block["Run it on this machine 0"],
-        ask=endpoint + ask.replace("--duration 20", SHORT),
+        ask=endpoint + ask.replace("--rate 20", f"--rate 20 {SHORT}"),
         down=block["Run it on this machine 3"],
     )
 
