@@ -176,15 +176,25 @@ def test_a_model_of_an_app_may_import_from_the_pythonpath_of_its_container(
     assert codes(run("validate", "--app", app, "--format", "json")) == []
 
 
+@pytest.fixture
+def synth_plan(models: Path, synth: Callable[..., Path]) -> Callable[[], Path]:
+    """Synthesise an app whose repository gets a TensorRT plan from a recipe."""
+
+    def synth_plan() -> Path:
+        root = models / "plan"
+        (root / "network").mkdir(parents=True)
+        (root / "network" / "config.pbtxt").write_text(PLAN)
+        (root / "network" / "network.onnx").write_bytes(onnx.parser.parse_model(NETWORK).SerializeToString())
+        recipes = [TensorRTPlan("network", onnx="network.onnx")]
+        return synth(lambda app: _model(app, repository=ModelRepository.from_directory(root, recipes=recipes)))
+
+    return synth_plan
+
+
 def test_a_description_of_another_version_says_what_to_run(
-    messages: Messages, run: Any, models: Path, synth: Callable[..., Path]
+    messages: Messages, run: Any, synth_plan: Callable[[], Path]
 ) -> None:
-    root = models / "plan"
-    (root / "network").mkdir(parents=True)
-    (root / "network" / "config.pbtxt").write_text(PLAN)
-    (root / "network" / "network.onnx").write_bytes(onnx.parser.parse_model(NETWORK).SerializeToString())
-    recipes = [TensorRTPlan("network", onnx="network.onnx")]
-    app = synth(lambda app: _model(app, repository=ModelRepository.from_directory(root, recipes=recipes)))
+    app = synth_plan()
     for file in app.rglob("*.json"):
         file.write_text(file.read_text().replace('"document": "{', '"document": "'))
     outcome = run("validate", "--app", app)
@@ -192,15 +202,8 @@ def test_a_description_of_another_version_says_what_to_run(
     messages.record("cdk-triton validate", outcome.said)
 
 
-def test_a_recipes_network_is_checked_and_its_file_counts_as_present(
-    run: Any, models: Path, synth: Callable[..., Path]
-) -> None:
-    root = models / "plan"
-    (root / "network").mkdir(parents=True)
-    (root / "network" / "config.pbtxt").write_text(PLAN)
-    (root / "network" / "network.onnx").write_bytes(onnx.parser.parse_model(NETWORK).SerializeToString())
-    recipes = [TensorRTPlan("network", onnx="network.onnx")]
-    app = synth(lambda app: _model(app, repository=ModelRepository.from_directory(root, recipes=recipes)))
+def test_a_recipes_network_is_checked_and_its_file_counts_as_present(run: Any, synth_plan: Callable[[], Path]) -> None:
+    app = synth_plan()
     outcome = run("validate", "--app", app, "--format", "json")
     found = [code for *_, code in codes(outcome)]
     assert "CT705" in found
