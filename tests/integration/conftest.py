@@ -10,7 +10,7 @@ import pytest
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton import ModelRepository
-from cdk_triton_local.triton.server_files import ServerFiles
+from cdk_triton_local.triton.server_files import ServerFiles, arrange_server_files
 from judging.comparison import Tally
 from judging.server import Judge, NoServerError, null_server_files, other_server_files
 
@@ -58,6 +58,13 @@ def server_files(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathF
 def judge(server_files: ServerFiles) -> Judge:
     """`judge(directory, models)`: does the server load these models of a repository?"""
     return Judge(server_files)
+
+
+@pytest.fixture(scope="session")
+def python_judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    """A real server with NVIDIA's Python backend."""
+    pytest.importorskip("pytriton")
+    return Judge(arrange_server_files(tmp_path_factory.mktemp("server")))
 
 
 @pytest.fixture

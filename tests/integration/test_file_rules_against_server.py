@@ -19,7 +19,6 @@ import onnx.parser
 import pytest
 
 from cdk_triton.triton import ModelRepository
-from cdk_triton_local.triton.server_files import arrange_server_files
 from judging.server import Judge
 
 TENSORS = 'input { name: "IN" data_type: TYPE_FP32 dims: 1 } output { name: "OUT" data_type: TYPE_FP32 dims: 1 %s }'
@@ -39,13 +38,6 @@ def write(root: Path, files: Files) -> ModelRepository:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     return ModelRepository.from_directory(root)
-
-
-@pytest.fixture(scope="session")
-def python_judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
-    """A real server with NVIDIA's Python backend."""
-    pytest.importorskip("pytriton")
-    return Judge(arrange_server_files(tmp_path_factory.mktemp("server")))
 
 
 def archive(*members: str) -> bytes:

@@ -9,7 +9,6 @@ from textwrap import indent
 import pytest
 
 from cdk_triton.triton import ModelRepository
-from cdk_triton_local.triton.server_files import arrange_server_files
 from judging.server import Judge
 
 CONFIG = """
@@ -24,13 +23,6 @@ SEQUENCES = (
 )
 DECOUPLED = "model_transaction_policy { decoupled: true }\n"
 EXECUTE = "    def execute(self, requests): return []\n"
-
-
-@pytest.fixture(scope="module")
-def python_judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
-    """A real server with NVIDIA's Python backend."""
-    pytest.importorskip("pytriton")
-    return Judge(arrange_server_files(tmp_path_factory.mktemp("server")))
 
 
 def write(root: Path, more: str, body: str) -> ModelRepository:

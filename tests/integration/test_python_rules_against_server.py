@@ -15,7 +15,6 @@ import pytest
 
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
-from cdk_triton_local.triton.server_files import arrange_server_files
 from judging.server import Judge
 
 PYTHON = """
@@ -37,13 +36,6 @@ ASKS = f"""
     def """
 
 Files = Mapping[str, str]
-
-
-@pytest.fixture(scope="session")
-def python_judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
-    """A real server with NVIDIA's Python backend."""
-    pytest.importorskip("pytriton")
-    return Judge(arrange_server_files(tmp_path_factory.mktemp("server")))
 
 
 def write(root: Path, files: Files) -> ModelRepository:
