@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from cdk_triton.onnx_models.reader.file import onnx_file
 from cdk_triton.onnx_models.reader.graph import onnx_graphs
 from cdk_triton.onnx_models.reader.runtime import OWN_OPSETS, has_operator, known_operators, newest_version
+from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 from cdk_triton.triton.unreadable import Unreadable
 from sample_repositories.onnx_graphs import REFUSED, TAKEN, UNREGISTERED, graph
@@ -76,7 +77,7 @@ def test_it_rejects_a_library_that_the_loader_does_not_find(tmp_path: Path, libr
     file.parent.mkdir(parents=True)
     file.write_bytes(graph(next(iter(TAKEN.values()))).SerializeToString())
     config.write_text(f'backend: "onnxruntime" model_operations {{ op_library_filename: "{library}" }}')
-    (finding,) = ModelRepository.from_directory(tmp_path).check()
+    (finding,) = ModelRepository.from_directory(tmp_path).check(platform=ServingPlatform(release="25.09", instance_type="ml.g5.xlarge"))
     with pytest.raises(Exception, match="Failed to load library") as refused:
         onnxruntime.SessionOptions().register_custom_ops_library(library)
     assert finding.code == "CT291"
