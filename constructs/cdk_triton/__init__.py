@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         Parity,
         S3File,
         TensorRTPlan,
-        Tolerance,
         WheelEnvironment,
     )
     from cdk_triton.checks import Report
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
         Finding,
         ModelRepository,
         Severity,
+        Tolerance,
     )
 
 __all__ = [

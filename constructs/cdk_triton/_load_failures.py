@@ -1,5 +1,7 @@
 """Why models do not load, in one sentence, read from what tritonserver printed or answered.
 
+The program of a GPU build has this file too, by a link, so it is written for Python 3.8.
+
 The server reports one cause up to four times: where the instance fails, where the version fails, for each ensemble that
 depends on it, and as the last line. The forms below are those of release 24.10, which is the one that runs here (core
 src/model_lifecycle.cc and src/model_repository_manager/model_repository_manager.cc, server src/main.cc). Any
@@ -114,7 +116,7 @@ def _reason(text: str, repository: Path | None) -> str:
     words, _, trace = text.partition("\n\nAt:\n")
     place = ""
     if repository is not None:
-        frames = [frame for frame in _FRAME.finditer(trace) if Path(frame["file"]).is_relative_to(repository)]
+        frames = [frame for frame in _FRAME.finditer(trace) if repository in Path(frame["file"]).parents]
         place = f" ({Path(frames[0]['file']).relative_to(repository)}, line {frames[0]['line']})" if frames else ""
     return _short(_CODE.sub("", words), repository) + place + _of_another_python(words, repository)
 

@@ -15,7 +15,7 @@ from .log import Log
 from .step import BuildError
 from .stop import Stop
 
-__all__ = ["Finished", "run_command", "without_credentials"]
+__all__ = ["Finished", "end_group", "exit_status", "has_ended", "run_command", "without_credentials"]
 
 _KEPT_LINES = 100_000
 _LOOK_SECONDS = 0.5
@@ -71,12 +71,12 @@ def run_command(
             log.event("output", text=line)
             lines.append(line)
         pause = _LOOK_SECONDS / 50
-        while not _ended(process):  # it closed its output: it is about to end, or goes on in silence
+        while not has_ended(process):  # it closed its output: it is about to end, or goes on in silence
             stop.check()
             time.sleep(pause)
             pause = min(2 * pause, _LOOK_SECONDS)
     finally:
-        _end(process)
+        end_group(process, _GRACE_SECONDS)
     return Finished(list(lines), process.returncode)
 
 
@@ -89,7 +89,7 @@ def _lines(process: subprocess.Popen[bytes], stop: Stop) -> Iterator[str]:
         while True:
             stop.check()
             # Asked first: what a process wrote before it ended is read below.
-            ended = _ended(process)
+            ended = has_ended(process)
             if selector.select(0.0 if ended else _LOOK_SECONDS):
                 block = os.read(process.stdout.fileno(), _BLOCK_BYTES)
                 if not block:
@@ -102,17 +102,23 @@ def _lines(process: subprocess.Popen[bytes], stop: Stop) -> Iterator[str]:
         yield rest.decode("utf-8", "replace")
 
 
-def _ended(process: subprocess.Popen[bytes]) -> bool:
-    """The process is not reaped, so its process group keeps its number."""
-    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+def has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has ended. It is not reaped, so its process group keeps its number."""
+    return exit_status(process) is not None
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM first, then SIGKILL for the whole process group."""
-    if not _ended(process):
+def exit_status(process: subprocess.Popen[bytes]) -> int | None:
+    """The exit status of a process that has ended, or the number of the signal that ended it; it is not reaped."""
+    ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    return None if ended is None else ended.si_status
+
+
+def end_group(process: subprocess.Popen[bytes], grace_seconds: float) -> None:
+    """End the leader of a process group: SIGTERM first, then SIGKILL for the whole group."""
+    if not has_ended(process):
         os.killpg(process.pid, signal.SIGTERM)
-        patience = time.monotonic() + _GRACE_SECONDS
-        while not _ended(process) and time.monotonic() < patience:
+        patience = time.monotonic() + grace_seconds
+        while not has_ended(process) and time.monotonic() < patience:
             time.sleep(_LOOK_SECONDS / 10)
     os.killpg(process.pid, signal.SIGKILL)  # at least the process itself is in it: it is not reaped yet
     process.wait()

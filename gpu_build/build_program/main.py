@@ -1,4 +1,4 @@
-"""The program: `python3 program.pyz IN OUT`.
+"""The program: `python3 program.pyz IN OUT`, and `python3 program.pyz rehearse IN OUT ROOT` (see `rehearsal.run`).
 
 Exit code 0: every ensemble is built; 1: some failed, each with its `failure.json`; 2: it ended before any work, and
 `OUT/failure.json` contains the reason.
@@ -19,6 +19,7 @@ from .files import write_json
 from .log import Log, signs_of_life
 from .plan import BuildPlan, PlanError, read_plan
 from .probe import check, probe
+from .rehearsal.run import main as rehearse
 from .step import BuildError
 from .stop import Stop, deadline_from
 from .work import BuildWork, Journal
@@ -29,14 +30,17 @@ _BUILT, _SOME_FAILED, _NOT_STARTED = 0, 1, 2
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Follow the `plan.json` in a folder.
+    """Follow the `plan.json` in a folder, or rehearse.
 
     Args:
-        arguments: the input folder, which holds `plan.json`, and the output folder.
+        arguments: the input folder, which holds `plan.json`, and the output folder; or `rehearse` and the arguments of
+            `rehearsal.run`.
 
     Returns:
         The exit code.
     """
+    if arguments and arguments[0] == "rehearse":
+        return rehearse(arguments[1:])
     log = Log(sys.stdout)
     if len(arguments) != 2:
         log.event("refused", reason="usage: python3 program.pyz IN OUT")

@@ -77,7 +77,9 @@ def test_it_rejects_a_library_that_the_loader_does_not_find(tmp_path: Path, libr
     file.parent.mkdir(parents=True)
     file.write_bytes(graph(next(iter(TAKEN.values()))).SerializeToString())
     config.write_text(f'backend: "onnxruntime" model_operations {{ op_library_filename: "{library}" }}')
-    (finding,) = ModelRepository.from_directory(tmp_path).check(platform=ServingPlatform(release="25.09", instance_type="ml.g5.xlarge"))
+    (finding,) = ModelRepository.from_directory(tmp_path).check(
+        platform=ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
+    )
     with pytest.raises(Exception, match="Failed to load library") as refused:
         onnxruntime.SessionOptions().register_custom_ops_library(library)
     assert finding.code == "CT291"

@@ -17,6 +17,7 @@ from cdk_triton.cli.estimate import estimate
 from cdk_triton.cli.graph import graph
 from cdk_triton.cli.init import InitCommand, init
 from cdk_triton.cli.invoke import invoke
+from cdk_triton.cli.rehearsal import golden
 from cdk_triton.errors import CdkTritonError, RepositoryError, RuleError
 
 __all__ = ["app", "main"]
@@ -63,6 +64,7 @@ app.command("estimate")(estimate)
 app.add_typer(artifacts.app, name="artifacts")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(local.app, name="local")
+app.add_typer(golden.app, name="golden")
 
 
 def _show_version(wanted: bool) -> None:

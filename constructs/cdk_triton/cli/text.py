@@ -30,7 +30,7 @@ _MANY = 20  # findings, from which on they are counted by rule
 def print_reports(found: Sequence[Checked]) -> None:
     """Print the findings and a summary of each repository, and at the end what all of them have in common."""
     for each in found:
-        for line in (*_findings(each), *_summary(each)):
+        for line in (*_findings(each), *_summary(each), *_rehearsal(each)):
             typer.echo(line)
         if len(found) > 1:
             typer.echo()
@@ -42,6 +42,14 @@ def print_reports(found: Sequence[Checked]) -> None:
     first = next((finding for each in found for finding in each.report.findings), None)
     if first is not None:
         typer.echo(explanation(first.code))
+
+
+def _rehearsal(checked: Checked) -> Iterator[str]:
+    if checked.rehearsal is None:
+        return
+    from cdk_triton.cli.rehearsal.text import as_lines  # few calls rehearse
+
+    yield from as_lines(checked.name, checked.rehearsal)
 
 
 def _findings(checked: Checked) -> Iterator[str]:

@@ -114,6 +114,14 @@ Preflight = Annotated[
         help="Use TensorRT's own parser for the networks of plans; it takes seconds.",
     ),
 ]
+Load = Annotated[
+    bool,
+    typer.Option(
+        "--load",
+        help="Start the server on this machine, and rehearse each repository without errors: load it, send its golden "
+        "requests, and compare the answers. Needs the extra `local`.",
+    ),
+]
 Ignored = Annotated[
     list[str] | None,
     typer.Option(
@@ -143,24 +151,53 @@ def validate(
     default_model: DefaultModel = None,
     additional_models: AdditionalModels = None,
     preflight: Preflight = False,
+    load: Load = False,
     ignored: Ignored = None,
     strict: Strict = False,
 ) -> None:
     """Check model repositories, or those of an app; exit 1 if Triton or SageMaker would reject one."""
     _require_single_mode(mode, default_model, additional_models)
     if app is not None:
-        require_unused(context, "--app", "platform", "image", "mode", "default_model", "additional_models")
+        require_unused(context, "--app", "platform", "image", "mode", "default_model", "additional_models", "load")
         checks = _checks_of_app(app, directories, preflight)
     else:
         options = {"default_model": default_model, "additional_models": additional_models or (), "preflight": preflight}
         checks = _checks(directories, mode, platform_of(platform, image, takes_image=True), options)
-    from cdk_triton.triton import Severity
-
     with _without_garbage_collection(), _failure_reported(output):
         found = [_checked(construct, check, ignored) for construct, check in checks]
+    if load:
+        found = _rehearsed(found, mode, output, default_model, additional_models or ())
     _print(output, found)
-    if any(strict or finding.severity is Severity.ERROR for each in found for finding in each.report.findings):
+    if any(each.is_rejected(strict=strict) for each in found):
         raise typer.Exit(1)
+
+
+def _rehearsed(
+    found: Sequence[Checked],
+    mode: Mode,
+    output: FindingsFormat,
+    default_model: str | None,
+    additional_models: Sequence[str],
+) -> list[Checked]:
+    """With a rehearsal of each repository that has no errors."""
+    from cdk_triton.cli.extras import require_extra
+    from cdk_triton.cli.progress import working
+    from cdk_triton.cli.rehearsal.running import rehearse, requests_of
+    from cdk_triton.triton import ContainerEnvironment
+
+    require_extra("local", "validate --load")
+    if output is FindingsFormat.SARIF:
+        raise typer.BadParameter("a rehearsal has no findings: use --format text or json", param_hint="--load")
+    environment = ContainerEnvironment(default_model_name=default_model, additional_models=tuple(additional_models))
+    rehearsed = []
+    for each in found:
+        if each.is_rejected():
+            rehearsed.append(each)
+            continue
+        with working(f"rehearsing {each.name}"):
+            outcome = rehearse(each.repository, mode.value, environment, requests_of(each.repository, mode.value))
+        rehearsed.append(each._replace(rehearsal=outcome))
+    return rehearsed
 
 
 def _checks_of_app(app: Path, directories: list[Path] | None, preflight: bool) -> list[_Check]:
@@ -300,9 +337,12 @@ def _failure_reported(output: FindingsFormat) -> Iterator[None]:
 def _print(output: FindingsFormat, found: Sequence[Checked]) -> None:
     if output is FindingsFormat.JSON:
         where = {id(each): _where(each) for each in found}
+        from cdk_triton.cli.rehearsal.text import as_document
+
         findings = [where[id(each)] | _row(finding) for each in found for finding in each.report.findings]
         not_read = [where[id(each)] | part._asdict() for each in found for part in each.report.not_read]
-        typer.echo(_as_json(findings, not_read))
+        rehearsals = [where[id(each)] | as_document(each.rehearsal) for each in found if each.rehearsal is not None]
+        typer.echo(_as_json(findings, not_read, rehearsals))
     elif output is FindingsFormat.SARIF:
         from cdk_triton.cli.sarif import MAX_RUNS, sarif_log
 
@@ -336,5 +376,10 @@ def _row(finding: Finding) -> dict[str, str]:
     }
 
 
-def _as_json(findings: Sequence[Mapping[str, str]], not_read: Sequence[Mapping[str, str]]) -> str:
-    return json.dumps({"findings": findings, "not_read": not_read}, indent=2, ensure_ascii=False)
+def _as_json(
+    findings: Sequence[Mapping[str, str]],
+    not_read: Sequence[Mapping[str, str]],
+    rehearsals: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    document = {"findings": findings, "not_read": not_read} | ({"rehearsals": rehearsals} if rehearsals else {})
+    return json.dumps(document, indent=2, ensure_ascii=False)

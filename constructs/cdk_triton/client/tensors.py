@@ -29,7 +29,25 @@ if TYPE_CHECKING:
     Inputs: TypeAlias = Mapping[str, Tensor | InferInput] | Iterable[InferInput]
     """The tensors of a request by name, or tritonclient's own, which contain their names."""
 
-__all__ = ["EncodedTensor", "as_array", "datatype_of", "decode_tensor", "encode_tensor", "numpy_type"]
+__all__ = ["DATATYPES", "EncodedTensor", "as_array", "datatype_of", "decode_tensor", "encode_tensor", "numpy_type"]
+
+DATATYPES = (
+    "BOOL",
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "UINT64",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "FP16",
+    "FP32",
+    "FP64",
+    "BF16",
+    "BYTES",
+)
+"""The types of tensors in requests (KServe's Open Inference Protocol, "Tensor Data Types", and Triton's BF16)."""
 
 # Triton's `src/http_server.cc` (`ReadDataFromJsonHelper`): "sending FP16 data via JSON is not supported".
 _BINARY_ONLY = ("FP16", "BF16")

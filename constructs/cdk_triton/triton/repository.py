@@ -25,6 +25,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.environment import ContainerEnvironment
 from cdk_triton.triton.findings import Finding
 from cdk_triton.triton.model import CONFIG_NAME, Model, read_model
+from cdk_triton.triton.rehearsal import Rehearsal
 from cdk_triton.triton.repository_settings import RepositorySettings, read_settings
 from cdk_triton.triton.tree import RepositoryFile, Tree, read_tree
 
@@ -85,6 +86,7 @@ class ModelRepository:
         recipes: the recipes whose builds will add files to the repository.
         read_ns: the time when reading began, in nanoseconds since 1970.
         image_modules: the Python modules of your own image, from `cdk-triton.toml`; None without that list.
+        rehearsal: the golden requests, from `cdk-triton.toml`; None without them.
     """
 
     root: Path
@@ -94,6 +96,7 @@ class ModelRepository:
     recipes: tuple[Recipe, ...] = ()
     read_ns: int = field(default=0, compare=False)
     image_modules: tuple[str, ...] | None = None
+    rehearsal: Rehearsal | None = None
 
     def __post_init__(self) -> None:
         """Reject a repository that was not read.
@@ -143,7 +146,16 @@ class ModelRepository:
             for file in produced:
                 made[file.parts[0]] = (*made.get(file.parts[0], ()), file)
             models = [read_model(below[name], PurePosixPath(name), name, made.get(name, ())) for name in below]
-        return cls(root, tuple(models), tree.files, acknowledgements, builds, read_ns, settings.image_modules)
+        return cls(
+            root,
+            tuple(models),
+            tree.files,
+            acknowledgements,
+            builds,
+            read_ns,
+            settings.image_modules,
+            settings.rehearsal,
+        )
 
     @cached_property
     def name(self) -> str:

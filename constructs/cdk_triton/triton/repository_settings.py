@@ -13,6 +13,8 @@ The file is at the top of the repository and not in its archive:
 app assume that they exist. A deployment needs the recipes themselves.
 
 `image_modules` names Python modules that an image of your own has, as `import` writes them.
+
+`[rehearsal]` lists golden requests; see `rehearsal`.
 """
 
 from __future__ import annotations
@@ -25,12 +27,13 @@ from typing import Any, Final
 
 from cdk_triton._wording import did_you_mean
 from cdk_triton.errors import RepositoryError
+from cdk_triton.triton.rehearsal import Rehearsal, rehearsal_in
 
 __all__ = ["SETTINGS_NAME", "RepositorySettings", "read_settings"]
 
 SETTINGS_NAME = "cdk-triton.toml"
 
-_KEYS = ("acknowledge", "image_modules", "produced")
+_KEYS = ("acknowledge", "image_modules", "produced", "rehearsal")
 _DEEPEST: Final = 100
 
 
@@ -44,12 +47,14 @@ class RepositorySettings:
         produced: files that builds add, relative to the repository, with `/`.
         image_modules: the Python modules that the image has in addition to those of SageMaker's image; None if the file
             does not list them.
+        rehearsal: the golden requests; None if the file lists none.
     """
 
     file: Path
     acknowledge: Mapping[str, Any] = field(default_factory=dict)
     produced: tuple[str, ...] = ()
     image_modules: tuple[str, ...] | None = None
+    rehearsal: Rehearsal | None = None
 
 
 def read_settings(root: Path) -> RepositorySettings:
@@ -65,14 +70,15 @@ def read_settings(root: Path) -> RepositorySettings:
             if re.fullmatch(r"CT\d{3}|X[A-Z]*\d{2,}", key):
                 raise RepositoryError(f"{file} has {key} outside a table; write this key below [acknowledge]")
             raise RepositoryError(
-                f"{file} has an unknown key {key!r}{did_you_mean(key, _KEYS)}; write the table [acknowledge], the list "
-                "'produced' or the list 'image_modules'"
+                f"{file} has an unknown key {key!r}{did_you_mean(key, _KEYS)}; write the table [acknowledge] or "
+                "[rehearsal], or the list 'produced' or 'image_modules'"
             )
     return RepositorySettings(
         file,
         _table(file, settings.get("acknowledge", {})),
         _files(file, settings.get("produced", [])),
         _modules(file, settings.get("image_modules")),
+        rehearsal_in(file, settings.get("rehearsal")),
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from cdk_triton.errors import RepositoryError
+from cdk_triton.triton.rehearsal import GOLDEN_DIRECTORY
 from cdk_triton.triton.repository_settings import SETTINGS_NAME
 
 __all__ = ["LITTER", "RepositoryFile", "Tree", "read_tree"]
@@ -116,6 +117,14 @@ def _name_fault(name: str) -> str:
     return f"contains the character U+{ord(odd):04X}, which is not printable"
 
 
+def _is_for_the_library(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry at the top is the settings, or files of golden requests; a model can have their name, too."""
+    if entry.name != GOLDEN_DIRECTORY or not entry.is_dir():
+        return entry.name == SETTINGS_NAME
+    with os.scandir(entry.path) as entries:
+        return not any(each.name == "config.pbtxt" or each.name.isdigit() for each in entries)
+
+
 class _Directory(NamedTuple):
     """All are texts, because joining paths takes much longer than reading a directory.
 
@@ -141,8 +150,8 @@ class _Reading:
         for directory in pending:  # grows while we walk
             above = (*directory.above, directory.source)
             for entry in self._entries(directory.source):
-                if _LITTER.match(entry.name) or (entry.name == SETTINGS_NAME and not directory.above):
-                    continue  # the settings of the checks are not part of the repository
+                if _LITTER.match(entry.name) or (not directory.above and _is_for_the_library(entry)):
+                    continue
                 if not entry.name.isprintable():
                     raise RepositoryError(
                         f"the name {entry.name!r} in {directory.source} {_name_fault(entry.name)}; rename the "

@@ -6,7 +6,7 @@ this `trtexec` is an ONNX network that the local backend `tensorrt` runs on the 
 or the accuracy of a GPU.
 
 * `bin` contains the executables, and `python` the package `nvidia.dali` for a build's `PYTHONPATH`;
-* `trtexec` and `nvidia_smi` are the programs behind the executables;
+* `trtexec`, `nvidia_smi` and `serve` are the programs behind the executables;
 * `options` parses the options of `trtexec`, and `engine` builds and runs its plans.
 
 | variable | what it sets |
@@ -15,6 +15,7 @@ or the accuracy of a GPU.
 | `CDK_TRITON_STAND_IN_GPU` | the GPU's name as `nvidia-smi` prints it |
 | `CDK_TRITON_STAND_IN_COMPUTE_CAPABILITY` | its compute capability |
 | `CDK_TRITON_STAND_IN_TENSORRT` | the version of TensorRT, which determines the options of `trtexec` |
+| `CDK_TRITON_STAND_IN_ROOT` | the directory that stands for `/` where `serve` looks for models |
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ __all__ = ["environment", "tools_directory"]
 
 
 def tools_directory() -> Path:
-    """The directory with the executables `trtexec` and `nvidia-smi`."""
+    """The directory with the executables `trtexec`, `nvidia-smi` and `serve`."""
     return Path(__file__).with_name("bin")
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "S3Location",
     "fetch_archive",
     "fetch_files",
+    "move_deeper",
     "use_cpu_instances",
 ]
 
@@ -181,6 +182,19 @@ def use_cpu_instances(repository: Path) -> None:
             del group.gpus[:]
         if groups:
             path.write_text(format_model_config(config), encoding="utf-8")
+
+
+def move_deeper(repository: Path) -> None:
+    """Move a model at the top of an archive one level deeper, where a server that is not in an image finds it.
+
+    Triton recognises such a model by the literal path /opt/ml/models/<hash>/model, which is not ours. One level deeper
+    the same model is found, and gets the same name.
+    """
+    if (repository / "config.pbtxt").exists():
+        deeper = repository.with_name("model-at-top")
+        repository.rename(deeper)
+        repository.mkdir()
+        deeper.rename(repository / "model")
 
 
 def _open_object(store: ObjectStore, location: S3Location) -> tuple[IO[bytes], int | None]:

@@ -31,6 +31,7 @@ from cdk_triton_local.triton.model_data import (
     ObjectStore,
     S3Location,
     fetch_archive,
+    move_deeper,
     use_cpu_instances,
 )
 from cdk_triton_local.triton.responses import ErrorResponses, RejectedInvocationError
@@ -274,13 +275,7 @@ class TargetModels:
         except LocalError as error:
             raise self._errors.model_data_unusable(str(error)) from error
         use_cpu_instances(repository)
-        if (repository / "config.pbtxt").exists():
-            # Triton recognises a model at the top of the archive by the literal path /opt/ml/models/<hash>/model,
-            # which is not ours. One level deeper the same model is found here, and gets the same name.
-            deeper = model.directory / "model-at-top"
-            repository.rename(deeper)
-            repository.mkdir()
-            deeper.rename(repository / "model")
+        move_deeper(repository)
 
     def _ask_to_load(self, model: _Model) -> ContainerReply:
         body = json.dumps({"model_name": model.hash, "url": str(model.directory / "model")}).encode()

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from cdk_triton.artifacts.recipes.conda import CondaEnvironment
     from cdk_triton.artifacts.recipes.dali import DaliPipeline
     from cdk_triton.artifacts.recipes.onnx_export import OnnxExport
-    from cdk_triton.artifacts.recipes.parity import Parity, Tolerance
+    from cdk_triton.artifacts.recipes.parity import Parity
     from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
     from cdk_triton.artifacts.recipes.s3_file import S3File
     from cdk_triton.artifacts.recipes.tensorrt import TensorRTPlan
     from cdk_triton.artifacts.recipes.wheels import WheelEnvironment
+    from cdk_triton.triton.rehearsal import Tolerance
 
 __all__ = [
     "BuildRecipe",

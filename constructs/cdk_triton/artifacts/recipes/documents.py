@@ -21,7 +21,7 @@ from cdk_triton._wording import in_words
 from cdk_triton.artifacts.recipes.conda import CondaEnvironment
 from cdk_triton.artifacts.recipes.dali import DaliPipeline
 from cdk_triton.artifacts.recipes.onnx_export import OnnxExport
-from cdk_triton.artifacts.recipes.parity import Parity, Tolerance
+from cdk_triton.artifacts.recipes.parity import Parity
 from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.recipes.tensorrt import TensorRTPlan
 from cdk_triton.artifacts.recipes.wheels import WheelEnvironment
@@ -31,6 +31,7 @@ from cdk_triton.tensorrt_models.recipe import ProfileShapes
 
 if TYPE_CHECKING:
     from cdk_triton.triton import ModelRepository
+from cdk_triton.triton.rehearsal import Tolerance
 
 __all__ = ["DeclaredRecipe", "declared_recipe", "parse_recipe", "recipe_document", "recipes_for"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
@@ -12,43 +11,15 @@ from cdk_triton._arguments import one, require_type
 from cdk_triton._tokens import reject_token
 from cdk_triton.artifacts.recipes.values import literal, whole_number
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.rehearsal import Tolerance
 
-__all__ = ["TOLERANCES", "Parity", "Tolerance", "parity_document", "parity_parameters"]
+__all__ = ["TOLERANCES", "Parity", "parity_document", "parity_parameters"]
 
 _RANGES: Final = one(
     lambda value: isinstance(value, Mapping), "use a mapping from inputs to ranges, such as {'input_ids': (0, 30521)}"
 )
 
 _INT32_MAX: Final = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """How far an output of the TensorRT plan may differ from the output of ONNX Runtime.
-
-    The largest difference within a tensor may be at most
-    `absolute + relative * (largest magnitude in ONNX Runtime's tensor)`. The magnitude is that of the whole tensor,
-    because a value near 0 may be the sum of large values, with a large relative error.
-
-    Attributes:
-        absolute: the absolute difference in the output's unit, at least 0.
-        relative: a fraction of the largest magnitude, at least 0; 0.01 is 1 %.
-
-    Raises:
-        ConfigurationError: a value is negative, infinite or not a number.
-    """
-
-    absolute: float
-    relative: float
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        for name in ("absolute", "relative"):
-            value: object = getattr(self, name)
-            reject_token(value, f"the {name} tolerance")
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-                raise ConfigurationError(f"the {name} tolerance is {value!r} but must be a finite number of at least 0")
-            object.__setattr__(self, name, float(value))  # 0 and 0.0 are one tolerance, and one artifact key
 
 
 _TOLERANCE: Final = one(

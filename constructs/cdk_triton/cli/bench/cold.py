@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from cdk_triton.cli.requests.kserve import Body
 from cdk_triton.client import TritonClient
+from cdk_triton.client.kserve import Body
 from cdk_triton.errors import InvocationError, ModelNotReadyError
 
 __all__ = ["ColdLoad", "cold_loads"]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cdk_triton.cli.bench.plan import Plan
     from cdk_triton.cli.bench.report import Report
     from cdk_triton.cli.endpoints.reading import ReadEndpoint
-    from cdk_triton.cli.requests.kserve import Body
+    from cdk_triton.client.kserve import Body
 
 __all__ = ["bench"]
 

@@ -23,10 +23,10 @@ from cdk_triton.cli.bench.sender import NO_BOTO3, sender
 from cdk_triton.cli.bench.sweep import ends_sweep, knee, rates
 from cdk_triton.cli.endpoints.reading import ReadEndpoint, ServedModel
 from cdk_triton.cli.progress import Progress, working
-from cdk_triton.cli.requests.kserve import Body
 from cdk_triton.client import TritonClient
 from cdk_triton.client.direct_runtime import DirectRuntime
 from cdk_triton.client.invocation import Invocation
+from cdk_triton.client.kserve import Body
 from cdk_triton.client.names import Target
 from cdk_triton.client.runtime import foreign_errors_translated
 from cdk_triton.errors import ConfigurationError, InvocationError, InvocationTimeoutError, ModelNotReadyError

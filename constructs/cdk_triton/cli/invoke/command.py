@@ -31,8 +31,8 @@ from cdk_triton.errors import ConfigurationError, InvocationError, RepositoryErr
 if TYPE_CHECKING:
     from cdk_triton.cli.artifacts.aws import Aws
     from cdk_triton.cli.endpoints.reading import ReadEndpoint
-    from cdk_triton.cli.requests.kserve import Body
     from cdk_triton.client import InferenceResult
+    from cdk_triton.client.kserve import Body
 
 __all__ = ["AnswerFormat", "invoke", "usage_errors"]
 

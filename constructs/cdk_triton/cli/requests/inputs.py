@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from tritonclient.http import InferInput
-from tritonclient.utils import InferenceServerException, triton_to_np_dtype
+from tritonclient.utils import triton_to_np_dtype
 
 from cdk_triton._wording import did_you_mean, listed, quoted
-from cdk_triton.cli.requests.signature import DATATYPES, InputSpec, Signature
+from cdk_triton.cli.requests.signature import InputSpec, Signature
+from cdk_triton.client.kserve import tensor
+from cdk_triton.client.tensors import DATATYPES
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = npt.NDArray[Any]
 
-__all__ = ["GivenInput", "given_input", "random_inputs", "require_types", "tensor", "tensors"]
+__all__ = ["GivenInput", "given_input", "random_inputs", "require_types", "tensors"]
 
 _SEED = 0
 """Random inputs are the same each time, so answers can be compared."""
@@ -124,35 +126,6 @@ def _random(spec: InputSpec, generator: np.random.Generator) -> Array:
     if spec.datatype in ("FP16", "FP32", "FP64", "BF16"):
         return generator.random(shape)
     return generator.integers(0, 2, shape)
-
-
-def tensor(name: str, datatype: str, values: Array) -> InferInput:
-    """A tensor of values, which are converted to its type.
-
-    Raises:
-        ConfigurationError: a value is not one of the type.
-    """
-    try:
-        array = values if datatype == "BYTES" else _converted(values, datatype)
-        return InferInput(name, list(array.shape), datatype).set_data_from_numpy(array)
-    except (ValueError, TypeError, OverflowError, InferenceServerException) as error:
-        raise ConfigurationError(f"the input '{name}' cannot be {datatype}: {error}") from error
-
-
-def _converted(values: Array, datatype: str) -> Array:
-    wanted = np.dtype(triton_to_np_dtype(datatype))
-    if wanted.kind in "iu" and values.dtype.kind in "iuf" and values.size:
-        limits = np.iinfo(wanted)
-        if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
-            raise ValueError("a value is not a whole number")
-        if values.min() < limits.min or values.max() > limits.max:
-            raise ValueError(
-                f"its values are {values.min()} to {values.max()}, but the type holds {limits.min} to {limits.max}; "
-                "give values that the type holds"
-            )
-    if values.dtype.kind not in "biuf":
-        raise ValueError("it has values that are not numbers")
-    return np.ascontiguousarray(values, dtype=wanted)
 
 
 def _made(given: GivenInput, signature: Signature | None, dims: tuple[int, ...] | None) -> InferInput:

@@ -14,8 +14,8 @@ from cdk_triton.errors import ConfigurationError
 if TYPE_CHECKING:
     from cdk_triton.cli.artifacts.aws import Aws
     from cdk_triton.cli.endpoints.reading import ReadEndpoint
-    from cdk_triton.cli.requests.kserve import Body
     from cdk_triton.cli.requests.signature import Signature
+    from cdk_triton.client.kserve import Body
 
 __all__ = [
     "ComponentOption",
@@ -145,7 +145,7 @@ def request_body(
         RepositoryError: the repository cannot be read.
     """
     from cdk_triton.cli.requests.inputs import given_input, require_types, tensors
-    from cdk_triton.cli.requests.kserve import Body, read_body
+    from cdk_triton.client.kserve import Body, read_body
 
     if data is not None:
         return read_body(data)

@@ -12,25 +12,7 @@ from cdk_triton.errors import ConfigurationError
 if TYPE_CHECKING:
     from cdk_triton.triton import ModelConfig
 
-__all__ = ["DATATYPES", "InputSpec", "Signature", "of_config", "of_repository"]
-
-DATATYPES = (
-    "BOOL",
-    "UINT8",
-    "UINT16",
-    "UINT32",
-    "UINT64",
-    "INT8",
-    "INT16",
-    "INT32",
-    "INT64",
-    "FP16",
-    "FP32",
-    "FP64",
-    "BF16",
-    "BYTES",
-)
-"""The types of tensors in requests (KServe's Open Inference Protocol, "Tensor Data Types", and Triton's BF16)."""
+__all__ = ["InputSpec", "Signature", "of_config", "of_repository"]
 
 
 @dataclass(frozen=True)

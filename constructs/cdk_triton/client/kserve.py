@@ -1,4 +1,4 @@
-"""`--data FILE`: a request as KServe's Open Inference Protocol writes it in JSON."""
+"""A request in a file, as KServe's Open Inference Protocol writes it in JSON."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tritonclient.http import InferInput
+from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
 from cdk_triton._wording import quoted
-from cdk_triton.cli.requests.inputs import tensor
-from cdk_triton.cli.requests.signature import DATATYPES
+from cdk_triton.client.tensors import DATATYPES
 from cdk_triton.errors import ConfigurationError
 
-__all__ = ["Body", "read_body"]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["Body", "read_body", "tensor"]
 
 _KNOWN = {"id", "inputs", "outputs", "parameters"}
 _FORM = '{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}'
@@ -70,6 +73,35 @@ def read_body(file: str) -> Body:
         if isinstance(error, ConfigurationError):
             raise
         raise ConfigurationError(f"{name} is not a KServe body ({error!r}): write {_FORM}") from error
+
+
+def tensor(name: str, datatype: str, values: npt.NDArray[Any]) -> InferInput:
+    """A tensor of values, which are converted to its type.
+
+    Raises:
+        ConfigurationError: a value is not one of the type.
+    """
+    try:
+        array = values if datatype == "BYTES" else _converted(values, datatype)
+        return InferInput(name, list(array.shape), datatype).set_data_from_numpy(array)
+    except (ValueError, TypeError, OverflowError, InferenceServerException) as error:
+        raise ConfigurationError(f"the input '{name}' cannot be {datatype}: {error}") from error
+
+
+def _converted(values: npt.NDArray[Any], datatype: str) -> npt.NDArray[Any]:
+    wanted = np.dtype(triton_to_np_dtype(datatype))
+    if wanted.kind in "iu" and values.dtype.kind in "iuf" and values.size:
+        limits = np.iinfo(wanted)
+        if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
+            raise ValueError("a value is not a whole number")
+        if values.min() < limits.min or values.max() > limits.max:
+            raise ValueError(
+                f"its values are {values.min()} to {values.max()}, but the type holds {limits.min} to {limits.max}; "
+                "give values that the type holds"
+            )
+    if values.dtype.kind not in "biuf":
+        raise ValueError("it has values that are not numbers")
+    return np.ascontiguousarray(values, dtype=wanted)
 
 
 def _input(member: Mapping[str, Any], name: str) -> InferInput:

@@ -1,0 +1,190 @@
+"""Rehearses a repository on this machine, with the program that rehearses it in a GPU build."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdk_triton.artifacts import cache_directory
+from cdk_triton.artifacts.contents import archive_files
+from cdk_triton.artifacts.program import write_program
+from cdk_triton.errors import ConfigurationError, LocalError
+from cdk_triton.rehearsal.files import Golden
+from cdk_triton.rehearsal.folder import Asked, golden_requests, write_folder
+from cdk_triton.triton.environment import ContainerEnvironment, container_variables
+from cdk_triton.triton.repository import PromisedFiles
+
+if TYPE_CHECKING:
+    from cdk_triton.client import InferenceResult
+    from cdk_triton.triton import Mode, Model, ModelRepository
+
+__all__ = ["Rehearsed", "rehearse", "requests_of"]
+
+_GRACE_SECONDS: Final = 45.0  # the server's own exit timeout is 30 s
+RANDOM: Final = "a random request"
+
+
+class Rehearsed(NamedTuple):
+    """How a rehearsal went.
+
+    Attributes:
+        reason: why it failed; None if the repository loads and answers as expected.
+        load_seconds: how long the models took to load; None if they did not.
+        requests: for each request `name`, `reason` (None if it passed), `seconds` and `largest_differences`, by output.
+        stand_ins: the backends and programs that were stand-ins.
+        log: the file with what the server printed.
+        answers: the answers, if they were to be kept.
+    """
+
+    reason: str | None
+    load_seconds: float | None
+    requests: Sequence[Mapping[str, Any]]
+    stand_ins: Sequence[str]
+    log: Path
+    answers: Sequence[InferenceResult] = ()
+
+
+def requests_of(repository: ModelRepository, mode: Mode) -> list[Asked]:
+    """The golden requests of a repository; without any, a random one, if its entry model takes single requests.
+
+    Raises:
+        ConfigurationError: a golden file cannot be used.
+    """
+    model = repository.entry_model(mode)
+    return golden_requests(repository) or ([] if model is None else _random_request(model))
+
+
+def rehearse(
+    repository: ModelRepository,
+    mode: Mode,
+    environment: ContainerEnvironment,
+    requests: Sequence[Asked],
+    *,
+    keep_answers: bool = False,
+) -> Rehearsed:
+    """Start the server of this machine with a repository, send requests, and compare the answers.
+
+    Args:
+        repository: the repository; its files are copied.
+        mode: how an endpoint serves it.
+        environment: the container's settings.
+        requests: the requests.
+        keep_answers: whether `Rehearsed.answers` has the answers.
+
+    Raises:
+        LocalError: this machine cannot run a server.
+        ConfigurationError: files of the repository are made by recipes, so it cannot load here.
+    """
+    _require_files(repository)
+    entry = repository.entry_model(mode)
+    multi = mode == "multi"
+    variables = container_variables(
+        environment, multi_model=multi, default_model=None if entry is None or multi else entry.name
+    )
+    log = _log(repository)
+    with tempfile.TemporaryDirectory(prefix="cdk-triton-rehearsal-") as name:
+        work = Path(name)
+        (work / "in").mkdir()
+        _copy(repository, work / "in" / "repository")
+        write_folder(work / "in", repository, mode, variables, requests, keep_answers=keep_answers)
+        _run(work, log)
+        return _read(work / "out", log, keep_answers=keep_answers)
+
+
+def _random_request(model: Model) -> list[Asked]:
+    from cdk_triton.cli.requests.inputs import random_inputs
+    from cdk_triton.cli.requests.signature import of_config
+    from cdk_triton.client.payload import encode
+
+    config = model.config
+    if config is None or config.model_transaction_policy.decoupled or config.HasField("sequence_batching"):
+        return []
+    try:
+        inputs = random_inputs(of_config(config, str(model.config_path)).inputs)
+    except ConfigurationError:  # Triton completes the configuration when it loads the model
+        return []
+    return [Asked(RANDOM, Golden(*encode(inputs, {})))]
+
+
+def _require_files(repository: ModelRepository) -> None:
+    made = [path for each in repository.recipes for path in each.produces]
+    there = {file.path.as_posix() for file in repository.files}
+    missing = [path for path in made if path not in there]
+    if missing:
+        by = (
+            "a recipe makes" if not isinstance(repository.recipes[0], PromisedFiles) else "the list 'produced' promises"
+        )
+        raise ConfigurationError(
+            f"{repository.root} cannot be loaded as it is, because {by} {missing[0]}, which is not there: deploy the "
+            "app to the local AWS, which builds it"
+        )
+
+
+def _log(repository: ModelRepository) -> Path:
+    directory = cache_directory() / "rehearsals"
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory / f"{repository.name}.log"
+
+
+def _copy(repository: ModelRepository, target: Path) -> None:
+    """Copies, because a server writes into its repository: bytecode of Python models, and CPU instead of GPU."""
+    for file in archive_files(repository):
+        copy = target / file.path
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if file.source is None:
+            copy.touch()
+        else:
+            shutil.copyfile(file.source, copy)
+            copy.chmod(0o755 if file.source.stat().st_mode & 0o100 else 0o644)
+
+
+def _run(work: Path, log: Path) -> None:
+    from cdk_triton_local import build_tools, process
+    from cdk_triton_local.triton.paths import shell_safe
+
+    program = work / "program.pyz"
+    write_program(program)
+    (work / "root").mkdir()
+    environment = process.child_environment({"CDK_TRITON_STAND_IN_PYTHON": sys.executable})
+    environment["PATH"] = f"{build_tools.tools_directory()}:{environment.get('PATH', '/usr/bin:/bin')}"
+    folders = [str(work / "in"), str(work / "out"), str(shell_safe(work / "root"))]
+    with (work / "events").open("wb") as output:
+        child = process.start(
+            [sys.executable, str(program), "rehearse", *folders], environment=environment, output=output
+        )
+        try:
+            child.wait()
+        except BaseException:  # Ctrl-C among them
+            child.stop(grace=_GRACE_SECONDS)
+            raise
+        finally:
+            _write_log(work / "events", log)
+
+
+def _write_log(events: Path, log: Path) -> None:
+    """What the server printed, and what the program said if it did not begin."""
+    rows = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines() if line.startswith("{")]
+    lines = (row.get("text") or row.get("reason") or "" for row in rows if row["event"] in ("output", "refused"))
+    log.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _read(out: Path, log: Path, *, keep_answers: bool) -> Rehearsed:
+    try:
+        found = json.loads((out / "rehearsal.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        last = log.read_text(errors="replace").strip().splitlines()[-1:]
+        raise LocalError(f"the rehearsal ended before it began: {''.join(last)}; its log is {log}") from None
+    rows = found["requests"]
+    answers = [_answer(out, number, row) for number, row in enumerate(rows)] if keep_answers else []
+    return Rehearsed(found["reason"], found["load_seconds"], rows, found["stand_ins"], log, answers)
+
+
+def _answer(out: Path, number: int, row: Mapping[str, Any]) -> InferenceResult:
+    from cdk_triton.client.payload import decode
+
+    return decode((out / f"answer{number}").read_bytes(), row["content_type"], where="the server")

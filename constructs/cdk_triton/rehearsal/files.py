@@ -1,0 +1,151 @@
+"""Golden files: requests and expected answers, as the bodies that a server takes and returns."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cdk_triton.client.kserve import Body, read_body, tensor
+from cdk_triton.client.payload import decode, encode
+from cdk_triton.client.tensors import as_array, datatype_of, encode_tensor
+from cdk_triton.errors import ConfigurationError, InvocationError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Arrays = Mapping[str, npt.NDArray[Any]]
+
+__all__ = ["MAX_BYTES", "Golden", "golden_answer", "golden_request", "read_arrays", "read_request", "write_arrays"]
+
+MAX_BYTES: Final = 100_000_000
+"""The most that the golden files of a repository may have together."""
+
+_BINARY: Final = "application/vnd.sagemaker-triton.binary+json;json-header-size="
+
+
+class Golden(NamedTuple):
+    """A body.
+
+    Attributes:
+        body: its bytes.
+        content_type: its content type.
+    """
+
+    body: bytes
+    content_type: str
+
+
+def read_request(file: Path) -> Body:
+    """The request in a file: JSON, or `.npz` with an array for each input.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or contains no request.
+    """
+    if file.suffix != ".npz":
+        return read_body(str(file))
+    try:
+        arrays = {name: as_array(name, array) for name, array in read_arrays(file).items()}
+        return Body([tensor(name, datatype_of(name, each), _elements(each)) for name, each in arrays.items()])
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{file}: {error}") from error
+
+
+def golden_request(file: Path) -> Golden:
+    """The body of the request in a file; the errors are those of `read_request`."""
+    asked = read_request(file)
+    return Golden(
+        *encode(
+            asked.inputs,
+            {"outputs": asked.outputs or None, "request_id": asked.request_id, "parameters": asked.parameters},
+        )
+    )
+
+
+def golden_answer(file: Path) -> Golden:
+    """The body of the expected answer in a file.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or contains no answer.
+    """
+    arrays = read_arrays(file) if file.suffix == ".npz" else _outputs(file)
+    encoded = [encode_tensor(name, array, binary=True) for name, array in arrays.items()]
+    header = json.dumps({"outputs": [each.entry for each in encoded]}).encode()
+    return Golden(b"".join([header, *(each.data or b"" for each in encoded)]), f"{_BINARY}{len(header)}")
+
+
+def read_arrays(file: Path) -> Arrays:
+    """The arrays of an `.npz`, by their names. Nothing is unpickled. Texts are arrays of numpy's types `S` and `U`.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or contains no arrays of numbers or texts.
+    """
+    import numpy as np
+
+    try:
+        with np.load(file, allow_pickle=False) as found:
+            arrays = {name: found[name] for name in found.files}
+    except FileNotFoundError as error:
+        raise ConfigurationError(
+            f"{file} does not exist: write the outputs of a server that you trust with `cdk-triton golden record`"
+        ) from error
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ConfigurationError(
+            f"{file} is not a readable .npz of arrays of numbers or texts ({reason}): write it with numpy.savez, with "
+            "an array for each tensor, and text as numpy.array([...], dtype='S')"
+        ) from error
+    if not arrays:
+        raise ConfigurationError(f"{file} has no array: write one for each tensor with numpy.savez")
+    return arrays
+
+
+def write_arrays(file: Path, arrays: Arrays, origin: str) -> None:
+    """Write the outputs of a server as an `.npz`; the file is replaced at once or not at all.
+
+    Args:
+        file: the file.
+        arrays: the outputs by name. Elements of BYTES become numpy's type `S`.
+        origin: where the outputs come from, and when: the comment of the ZIP file, which `unzip -z` prints.
+
+    Raises:
+        ConfigurationError: the file cannot be written, or an element of text ends with a NUL, which `S` cannot hold.
+    """
+    import numpy as np
+
+    plain = {}
+    for name, array in arrays.items():
+        if array.dtype == object and any(bytes(each).endswith(b"\0") for each in array.flat):
+            raise ConfigurationError(
+                f"the output {name!r} has a text that ends with a NUL byte, which an .npz cannot hold: request the "
+                "other outputs only"
+            )
+        plain[name] = array.astype("S") if array.dtype == object else array
+    partial = file.with_name(f".{file.name}.partial")
+    try:
+        with partial.open("wb") as stream:
+            np.savez_compressed(stream, **plain)
+        with zipfile.ZipFile(partial, "a") as archive:
+            archive.comment = origin.encode()
+        partial.replace(file)
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be written: {error.strerror}; name another file") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _elements(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return array.astype(object) if array.dtype.kind in "SU" else array
+
+
+def _outputs(file: Path) -> Arrays:
+    try:
+        return decode(file.read_bytes(), "application/json", where=str(file)).outputs
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}; name a readable file") from error
+    except InvocationError as error:
+        raise ConfigurationError(
+            f"{file} is not the JSON of an answer: write it with `cdk-triton golden record`, or as .npz"
+        ) from error

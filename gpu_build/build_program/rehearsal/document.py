@@ -1,0 +1,87 @@
+"""`rehearsal.json`: what to rehearse, as `cdk_triton.rehearsal` writes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Mapping, NamedTuple
+
+__all__ = ["GoldenRequest", "RehearsalDocument", "read_document"]
+
+_SCHEMA = 1
+
+
+class GoldenRequest(NamedTuple):
+    """One request.
+
+    Attributes:
+        name: how messages call it.
+        body: the file of its body.
+        content_type: the content type of the body.
+        comparison: how its answer is compared; see `comparison`.
+        expected: the file of the expected answer, a body as the server writes it; None without one.
+        expected_type: the content type of the expected answer.
+    """
+
+    name: str
+    body: Path
+    content_type: str
+    comparison: Mapping[str, Any]
+    expected: Path | None
+    expected_type: str
+
+
+class RehearsalDocument(NamedTuple):
+    """What to rehearse.
+
+    Attributes:
+        repository: the name of the repository.
+        mode: how the endpoint serves it: `single` or `multi`.
+        environment: the variables of the container.
+        load_timeout_seconds: how long the models may take until they are ready.
+        requests: the golden requests.
+        keep_answers: whether the answers are written into the output folder.
+    """
+
+    repository: str
+    mode: str
+    environment: dict[str, str]
+    load_timeout_seconds: float
+    requests: list[GoldenRequest]
+    keep_answers: bool
+
+
+def read_document(folder: Path) -> RehearsalDocument:
+    """Read `rehearsal.json` of the input folder.
+
+    Raises:
+        ValueError: it is missing, damaged, or of another version of the library.
+    """
+    try:
+        found = json.loads((folder / "rehearsal.json").read_text(encoding="utf-8"))
+        if found["schema"] != _SCHEMA:
+            raise ValueError(f"it has the schema {found['schema']}, but this program reads {_SCHEMA}")
+        return RehearsalDocument(
+            repository=found["repository"],
+            mode=found["mode"],
+            environment=found["environment"],
+            load_timeout_seconds=found["load_timeout_seconds"],
+            requests=[_request(folder, each) for each in found["requests"]],
+            keep_answers=found["keep_answers"],
+        )
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise ValueError(
+            f"rehearsal.json cannot be used ({error}): write it again, with one version of cdk-triton"
+        ) from error
+
+
+def _request(folder: Path, row: Mapping[str, Any]) -> GoldenRequest:
+    expected = row["expected"]
+    return GoldenRequest(
+        name=row["name"],
+        body=folder / row["body"],
+        content_type=row["content_type"],
+        comparison=row["comparison"],
+        expected=None if expected is None else folder / expected,
+        expected_type=row["expected_type"],
+    )

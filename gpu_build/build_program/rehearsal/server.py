@@ -1,0 +1,270 @@
+"""The server of a rehearsal: the image's own `serve`, started as SageMaker starts it, on a port of the loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from typing import Iterator, NamedTuple
+
+from ..commands import end_group, exit_status
+from ..load_failures import load_failures, rejected_load
+from ..log import Log
+from ..stop import Stop
+from .document import RehearsalDocument
+
+__all__ = ["Answer", "RehearsalError", "Server", "serving"]
+
+_POLL_SECONDS = 0.05
+_LOOK_SECONDS = 0.5
+_PING_SECONDS = 2.0  # SageMaker's own limit for a ping
+_ANSWER_SECONDS = 60.0  # SageMaker's limit for an invocation ("InvokeEndpoint")
+_ENDS_SECONDS = 5.0  # a server that is being killed loses its sockets first
+_GRACE_SECONDS = 35.0  # the server's own exit timeout is 30 s
+_KEPT_LINES = 10_000
+_TARGET_MODEL = "X-Amzn-SageMaker-Target-Model"
+_OF_THE_JOB = ("AWS_", "CODEBUILD_", "ECS_", "PIP_")
+_STAND_IN = re.compile(r"\bstand-in for (?:the backend )?(?P<name>[\w.-]+):")
+_SERVED = {"single": "opt/ml/model", "multi": "opt/ml/models/{}/model"}
+
+
+class RehearsalError(Exception):
+    """Ends a rehearsal.
+
+    Args:
+        reason: the one sentence that the user reads.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Answer(NamedTuple):
+    """What the server answered."""
+
+    status: int
+    content_type: str
+    body: bytes
+    seconds: float
+
+    @property
+    def error(self) -> str:
+        """The server's message: the member `error` of the JSON, or the beginning of the text."""
+        text = self.body[:10_000].decode("utf-8", "replace")
+        with contextlib.suppress(ValueError, LookupError, TypeError):
+            text = str(json.loads(text)["error"])
+        return " ".join(text.split())[:400]
+
+
+@contextlib.contextmanager
+def serving(document: RehearsalDocument, repository: Path, root: Path, log: Log, stop: Stop) -> Iterator[Server]:
+    """A server that has loaded a repository; when this ends, nothing of it runs any more.
+
+    Args:
+        document: what to rehearse.
+        repository: the unpacked repository, which is moved to the place from which the server loads it.
+        root: the directory that stands for `/`; `/` itself in an image.
+        log: gets the lines that the server prints.
+        stop: ends the rehearsal.
+
+    Raises:
+        RehearsalError: the models do not load, or not in time; or there is no `serve`.
+        StoppedError: the program has to end.
+    """
+    server = Server(document, root, log, stop)
+    try:
+        shutil.move(str(repository), str(server.place))
+        server.load()
+        yield server
+    finally:
+        server.stop()
+
+
+class Server:
+    """A server process.
+
+    Attributes:
+        place: where the server finds the models.
+        load_seconds: how long they took to load.
+        stand_ins: the stand-ins that have announced themselves in the output.
+        lines: the last lines of the output.
+    """
+
+    def __init__(self, document: RehearsalDocument, root: Path, log: Log, stop: Stop) -> None:
+        self._document = document
+        self._root = root
+        self._log = log
+        self._stop = stop
+        self._port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reader: threading.Thread | None = None
+        self._model = hashlib.sha256(document.repository.encode()).hexdigest()[:32]  # as SageMaker names models
+        self.place = root / _SERVED[document.mode].format(self._model)
+        self.place.parent.mkdir(parents=True, exist_ok=True)
+        self.load_seconds = 0.0
+        self.stand_ins: dict[str, None] = {}
+        self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
+
+    def load(self) -> None:
+        """Start the server and load the models; see `serving`."""
+        began = time.monotonic()
+        deadline = began + self._document.load_timeout_seconds
+        self._start()
+        while not self._is_ready():
+            self._require_running()
+            self._require_time(deadline)
+            time.sleep(_POLL_SECONDS)
+        if self._document.mode == "multi":
+            began = time.monotonic()  # SageMaker's servers are running when a model is loaded
+            self._load_target_model(deadline)
+        self.load_seconds = time.monotonic() - began
+
+    def invoke(self, body: bytes, content_type: str) -> Answer:
+        """Send a request to the entry model, as SageMaker passes on an invocation.
+
+        Raises:
+            RehearsalError: the server has ended, or does not answer within the 60 s of SageMaker.
+            StoppedError: the program has to end.
+        """
+        self._stop.check()
+        path = "/invocations" if self._document.mode == "single" else f"/models/{self._model}/invoke"
+        began = time.monotonic()
+        answer = self._request("POST", path, body, content_type, timeout=_ANSWER_SECONDS)
+        if answer is not None:
+            return answer
+        if time.monotonic() - began >= _ANSWER_SECONDS:
+            raise RehearsalError(f"the server did not answer within {_ANSWER_SECONDS:g} s, which is SageMaker's limit")
+        ends = time.monotonic() + _ENDS_SECONDS
+        while time.monotonic() < ends:
+            self._require_running()
+            time.sleep(_POLL_SECONDS)
+        raise RehearsalError("the server closed the connection without an answer")
+
+    def stop(self) -> None:
+        """End the process and what it has started."""
+        if self._process is not None:
+            end_group(self._process, _GRACE_SECONDS)
+        if self._reader is not None:
+            self._reader.join()
+
+    def _start(self) -> None:
+        if self._document.mode == "multi":
+            (self._root / "tmp").mkdir(exist_ok=True)
+        try:
+            self._process = subprocess.Popen(
+                ["serve"],  # noqa: S607 - the image's PATH has it
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=str(self._root),
+                env=self._environment(),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RehearsalError(
+                f"`serve` cannot be started ({error.strerror}): rehearse in an image of SageMaker's Triton"
+            ) from error
+        self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
+        self._reader.start()
+
+    def _environment(self) -> dict[str, str]:
+        """The variables of the image and of the container. Those of the job, such as its credentials, stay out."""
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(_OF_THE_JOB)}
+        variables.update(self._document.environment, SAGEMAKER_BIND_TO_PORT=str(self._port))
+        if self._document.mode == "multi":
+            variables["SAGEMAKER_MULTI_MODEL"] = "true"
+        if self._root != Path("/"):
+            variables["CDK_TRITON_STAND_IN_ROOT"] = str(self._root)
+        return variables
+
+    def _read(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None  # for the type checker: it is a pipe
+        for block in process.stdout:
+            line = block.decode("utf-8", "replace").rstrip("\n")
+            self.lines.append(line)
+            self._log.event("output", text=line)
+            found = _STAND_IN.search(line)
+            if found is not None:
+                self.stand_ins[found["name"]] = None
+
+    def _is_ready(self) -> bool:
+        answer = self._request("GET", "/ping", timeout=_PING_SECONDS)
+        return answer is not None and answer.status == 200
+
+    def _load_target_model(self, deadline: float) -> None:
+        body = json.dumps({"model_name": self._model, "url": str(self.place)}).encode()
+        seconds = max(1.0, deadline - time.monotonic())
+        answer = self._request("POST", "/models", body, timeout=seconds)
+        if answer is None:
+            self._require_running()
+            self._require_time(time.monotonic())
+        elif answer.status != 200:
+            raise RehearsalError(rejected_load(answer.body.decode("utf-8", "replace"), self.place))
+
+    def _require_running(self) -> None:
+        self._stop.check()
+        status = None if self._process is None else exit_status(self._process)
+        if status is None:
+            return
+        if self._reader is not None:  # it ends with the output, unless a child of the server still holds it
+            self._reader.join(_PING_SECONDS)
+        if self.load_seconds:
+            raise RehearsalError(f"the server ended with exit status {status} before it answered")
+        why = load_failures("\n".join(self.lines), self.place) or "the server printed nothing"
+        raise RehearsalError(f"{why}; the server ended with exit status {status}")
+
+    def _require_time(self, deadline: float) -> None:
+        if time.monotonic() >= deadline:
+            raise RehearsalError(
+                f"the models were not ready after {self._document.load_timeout_seconds:g} s: make them load faster, or "
+                "raise load_timeout of the rehearsal and the endpoint's start-up time-out"
+            )
+
+    def _request(
+        self, method: str, path: str, body: bytes = b"", content_type: str = "", *, timeout: float
+    ) -> Answer | None:
+        """The answer; None if the server closes the connection, or does not answer in time.
+
+        Raises:
+            StoppedError: the program has to end.
+        """
+        answers: list[Answer | None] = []
+        arguments = (method, path, body, content_type, timeout)
+        asking = threading.Thread(target=lambda: answers.append(self._ask(*arguments)), daemon=True)
+        asking.start()
+        while asking.is_alive():  # a thread of its own waits, so that this one notices that the program has to end
+            asking.join(_LOOK_SECONDS)
+            self._stop.check()
+        return answers[0]
+
+    def _ask(self, method: str, path: str, body: bytes, content_type: str, timeout: float) -> Answer | None:
+        headers = {"Content-Type": content_type or "application/json"}
+        if self._document.mode == "multi":
+            headers[_TARGET_MODEL] = f"{self._document.repository}.tar.gz"
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=timeout)
+        began = time.monotonic()
+        try:
+            connection.request(method, path, body or None, headers)
+            reply = connection.getresponse()
+            return Answer(reply.status, reply.getheader("Content-Type", ""), reply.read(), time.monotonic() - began)
+        except (OSError, http.client.HTTPException):
+            return None
+        finally:
+            connection.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,113 @@
+"""Reads the body of an answer: KServe v2 in JSON, with or without binary tensors after the header."""
+
+from __future__ import annotations
+
+import array
+import json
+import struct
+import sys
+from typing import Any, Mapping, NamedTuple, Sequence
+
+__all__ = ["AnswerError", "Tensor", "read_tensors"]
+
+_BINARY = "application/vnd.sagemaker-triton.binary+json;json-header-size="
+
+_TYPECODES = {
+    "BOOL": "B",
+    "UINT8": "B",
+    "UINT16": "H",
+    "UINT32": "I",
+    "UINT64": "Q",
+    "INT8": "b",
+    "INT16": "h",
+    "INT32": "i",
+    "INT64": "q",
+    "FP32": "f",
+    "FP64": "d",
+}
+
+
+class AnswerError(Exception):
+    """A body that is not an answer of Triton."""
+
+
+class Tensor(NamedTuple):
+    """A tensor of an answer.
+
+    Attributes:
+        datatype: KServe's word: FP32, BYTES.
+        shape: its dimensions.
+        values: its values, row by row; those of BYTES are `bytes`.
+    """
+
+    datatype: str
+    shape: list[int]
+    values: Sequence[Any]
+
+
+def read_tensors(body: bytes, content_type: str) -> dict[str, Tensor]:
+    """The outputs in a body, by their names, in its order.
+
+    Raises:
+        AnswerError: the body is not an inference answer.
+    """
+    size = len(body)
+    try:
+        if content_type.startswith(_BINARY):
+            size = int(content_type[len(_BINARY) :])
+        header = json.loads(body[:size].decode("utf-8"))
+        tensors = {}
+        for entry in header["outputs"]:
+            length = entry.get("parameters", {}).get("binary_data_size")
+            if length is None:
+                values = _of_json(entry)
+            else:
+                values = _of_bytes(entry["datatype"], body[size : size + length])
+                size += length
+            tensors[entry["name"]] = Tensor(entry["datatype"], entry["shape"], values)
+            if len(values) != _count(entry["shape"]):
+                raise ValueError(f"{len(values)} values for the shape {entry['shape']}")
+        return tensors
+    except (ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
+        raise AnswerError(f"{len(body)} bytes of {content_type!r} are not an inference answer ({error})") from error
+
+
+def _count(shape: Sequence[int]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _of_json(entry: Mapping[str, Any]) -> Sequence[Any]:
+    values = entry["data"]
+    if entry["datatype"] == "BYTES":
+        return [each.encode("utf-8") for each in values]
+    return [float(each) if isinstance(each, float) else int(each) for each in values]
+
+
+def _of_bytes(datatype: str, data: bytes) -> Sequence[Any]:
+    if datatype == "BYTES":
+        return _texts(data)
+    if datatype == "FP16":
+        return struct.unpack(f"<{len(data) // 2}e", data)
+    if datatype == "BF16":  # the upper half of an FP32
+        halves = struct.unpack(f"<{len(data) // 2}H", data)
+        return struct.unpack(f"<{len(halves)}f", struct.pack(f"<{len(halves)}I", *(each << 16 for each in halves)))
+    values = array.array(_TYPECODES[datatype])
+    values.frombytes(data)
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
+
+
+def _texts(data: bytes) -> list[bytes]:
+    """Each element after its length in 4 bytes (Triton's extension "Binary tensor data")."""
+    texts, start = [], 0
+    while start < len(data):
+        (length,) = struct.unpack_from("<I", data, start)
+        start += 4 + length
+        texts.append(data[start - length : start])
+    if start != len(data):
+        raise ValueError("a text ends after the data")
+    return texts

@@ -1,0 +1,205 @@
+"""`validate --load` and `golden record --local`: the real server loads a repository and answers golden requests."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.docs.blocks import is_shown, of_kind
+
+from build_program.rehearsal import server
+from build_program.rehearsal.run import main
+from cdk_triton.rehearsal.folder import golden_requests, write_folder
+from cdk_triton.triton import ModelRepository
+from cdk_triton_local import build_tools
+
+pytestmark = pytest.mark.server
+
+PROGRAM = str(Path(sysconfig.get_path("scripts")) / "cdk-triton")
+
+CONFIG = """
+backend: "python"
+max_batch_size: 4
+input { name: "x" data_type: TYPE_FP32 dims: 2 }
+output { name: "y" data_type: TYPE_FP32 dims: 2 }
+output { name: "label" data_type: TYPE_STRING dims: 1 }
+instance_group { kind: KIND_GPU count: 1 }
+"""
+MODEL = """
+import os, signal, time
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def initialize(self, args):
+        INITIALIZE
+
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            x = pb_utils.get_input_tensor_by_name(request, "x").as_numpy()
+            EXECUTE
+            label = np.array([[b"cat" if row[0] > 0 else b"dog"] for row in x], dtype=object)
+            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", x * 2), pb_utils.Tensor("label", label)]))
+        return answers
+"""
+SETTINGS = """
+[rehearsal]
+load_timeout = {timeout}
+
+[[rehearsal.requests]]
+request = "golden/one.json"
+{comparison}
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Callable[..., Path]:
+    """Write a repository with a golden request."""
+
+    def write(
+        initialize: str = "pass", execute: str = "pass", comparison: str = "", timeout: float = 60, x: float = 1.0
+    ) -> Path:
+        root = tmp_path / "models"
+        (root / "model/1").mkdir(parents=True, exist_ok=True)
+        (root / "golden").mkdir(exist_ok=True)
+        (root / "model/config.pbtxt").write_text(CONFIG)
+        (root / "model/1/model.py").write_text(MODEL.replace("INITIALIZE", initialize).replace("EXECUTE", execute))
+        (root / "golden/one.json").write_text(request(x))
+        (root / "cdk-triton.toml").write_text(SETTINGS.format(timeout=timeout, comparison=comparison))
+        return root
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def request(x: float) -> str:
+    tensor = {"name": "x", "datatype": "FP32", "shape": [1, 2], "data": [x, 2.0]}
+    return json.dumps({"inputs": [tensor]})
+
+
+def rehearsed(outcome: Any) -> Mapping[str, Any]:
+    (found,) = json.loads(outcome.out)["rehearsals"]
+    assert outcome.status == (found["reason"] is not None)
+    return dict(found)
+
+
+@pytest.mark.parametrize("mode", ["single", "multi"])
+def test_a_repository_that_loads_and_answers_passes(run: Any, repository: Callable[..., Path], mode: str) -> None:
+    root = repository(comparison='label = "cat"')
+    before = sorted(root.rglob("*"))
+    found = rehearsed(run("validate", root, "--load", "--format", "json", "--mode", mode))
+    assert found["reason"] is None
+    assert found["stand_ins"] == ["serve"]
+    assert [each["name"] for each in found["requests"]] == ["golden/one.json"]
+    assert sorted(root.rglob("*")) == before
+    assert "KIND_GPU" in (root / "model/config.pbtxt").read_text()
+
+
+def test_a_recorded_answer_is_expected_from_then_on(
+    run: Any, repository: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed, shown = of_kind("cli/rehearsal/test_load.py")
+    root = repository()
+    (root / "cdk-triton.toml").write_text(listed.text)
+    missing = run("validate", root, "--load")
+    assert missing.status == 1
+    assert "golden record" in missing.said
+    monkeypatch.chdir(root.parent)
+    recorded = run("golden", "record", "models", "--local")
+    assert recorded.status == 0
+    passed = run("validate", "models", "--load")
+    printed = (
+        f"$ cdk-triton golden record models --local\n{recorded.out}$ cdk-triton validate models --load\n{passed.out}"
+    )
+    assert is_shown(printed, shown.text)
+    with np.load(root / "golden/one.npz", allow_pickle=False) as arrays:
+        assert arrays["y"].tolist() == [[2.0, 4.0]]
+        assert arrays["label"].tolist() == [[b"cat"]]
+    assert run("golden", "record", root, "--local").status == 2
+    repository(comparison='expect = "golden/one.npz"', execute="x = x * 1.5")
+    changed = rehearsed(run("validate", root, "--load", "--format", "json"))
+    assert "'y' differs in 2 of 2 values, most at [0, 1]: 6 instead of 4" in changed["reason"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ({"initialize": "raise ValueError('no tokenizer')"}, "model 'model' does not load: ValueError: no tokenizer"),
+        ({"initialize": "import pandaz"}, "model 'model' does not load: ModuleNotFoundError: No module named 'pandaz'"),
+        ({"initialize": "time.sleep(3600)", "timeout": 2}, "the models were not ready after 2 s"),
+        ({"execute": "raise ValueError('no such row')"}, "golden/one.json: the server answered with status 500"),
+        ({"execute": "os.kill(os.getppid(), signal.SIGKILL)"}, "golden/one.json: the server ended with exit"),
+        ({"comparison": 'label = "dog"'}, "golden/one.json: the first text of 'label' is not the label 'dog'"),
+    ],
+)
+def test_a_fault_is_found_before_any_deployment(
+    run: Any, repository: Callable[..., Path], fault: Mapping[str, Any], reason: str
+) -> None:
+    found = rehearsed(run("validate", repository(**fault), "--load", "--format", "json"))
+    assert found["reason"].startswith(reason)
+    assert Path(found["log"]).is_file()
+
+
+def test_a_model_that_hangs_is_given_up(
+    repository: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The program runs in this process, so that its limit of 60 s can become 2 s."""
+    monkeypatch.setattr(server, "_ANSWER_SECONDS", 2.0)
+    monkeypatch.setattr(server, "_GRACE_SECONDS", 2.0)
+    monkeypatch.setenv("PATH", f"{build_tools.tools_directory()}:{os.environ['PATH']}")
+    monkeypatch.setenv("CDK_TRITON_STAND_IN_PYTHON", sys.executable)
+    models = ModelRepository.from_directory(repository(execute="time.sleep(3600)"))
+    shutil.copytree(models.root / "model", tmp_path / "in/repository/model")
+    (tmp_path / "root").mkdir()
+    write_folder(tmp_path / "in", models, "single", {}, golden_requests(models))
+    handlers = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        assert main([str(tmp_path / each) for each in ("in", "out", "root")]) == 1
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    found = json.loads((tmp_path / "out/rehearsal.json").read_text())
+    assert found["reason"] == ("golden/one.json: the server did not answer within 2 s, which is SageMaker's limit")
+
+
+def test_an_interrupted_rehearsal_leaves_nothing(repository: Callable[..., Path]) -> None:
+    root = repository(initialize="time.sleep(3600)")
+    command = [PROGRAM, "validate", str(root), "--load"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        log = root.parent / "cache/cdk-triton/rehearsals/models.log"
+        while not serving(root.parent):
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    assert process.returncode == 130
+    assert not serving(root.parent)
+    assert log.is_file()
+
+
+def serving(directory: Path) -> list[str]:
+    """The processes that name a directory in their environment."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            is_server = b"tritonserver" in (each / "cmdline").read_bytes()
+            if is_server and str(directory).encode() in (each / "environ").read_bytes():
+                found.append(each.name)
+        except OSError:
+            continue
+    return found
