@@ -30,8 +30,8 @@ INSTANCES = """\
 "Memory" is the nominal memory of one GPU in GB. "Multi-model" shows whether AWS lists the type for multi-model
 endpoints with GPUs. AWS's list names no family newer than g5, so "no" means "not known to work".
 
-"New enough for" lists the releases whose oldest supported GPU is not newer than the type's GPU. If the oldest GPU of a
-release is not known, the table uses that of the next newer release for which it is known. The table does not show
+"New enough for" lists the releases that have not dropped the type's GPU. If the oldest GPU that a release supports is
+not known, the table assumes the oldest GPU of the next newer release for which it is known. The table does not show
 whether an old release supports a new GPU; [Endpoints](endpoints.md#the-host-ami) lists the releases that Blackwell
 instances need.
 """

@@ -26,9 +26,9 @@ HEAD = """\
 <!-- written by `make generate` -->
 # The rules
 
-`cdk-triton validate` and the constructs look for these faults; `cdk-triton explain CT101` prints the text of a rule.
-The server or SageMaker would reject a repository with an **error**, or would not serve it as you intend. If
-that depends on something that the checks cannot see, such as the packages of your own image, the finding is a
+`cdk-triton validate` and the constructs look for these faults; `cdk-triton explain CT101` prints the text of a rule. A
+finding is an **error** if the server or SageMaker would reject the repository, or would not serve it as you intend. If
+this depends on something that the checks cannot see, such as the packages of your own image, the finding is a
 **warning**, which you can [acknowledge](validate.md#acknowledge-a-warning). A code keeps its meaning, and the code of a
 removed rule is not used again. Codes that begin with `cdk-triton:` are [the codes of the
 constructs](construct_codes.md).
