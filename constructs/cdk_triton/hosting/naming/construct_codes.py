@@ -62,8 +62,8 @@ _OTHER_CODES: Final = (
     ConstructCode(
         "cdk-triton:BuildImagePullNotGranted",
         "the role of the builds may have no permission to pull the image",
-        "The image is not named as a repository of Amazon ECR, so no pull can be granted. Call grant_pull on its "
-        "repository for each role in store.build_roles.values().",
+        "The image's name does not show a repository of Amazon ECR, so the library cannot grant the pull. Call "
+        "grant_pull on the image's repository for each role in store.build_roles.values().",
         "An image of your own",
     ),
     ConstructCode(
@@ -142,16 +142,17 @@ _OTHER_CODES: Final = (
         "cdk-triton:HostDriver",
         "the NVIDIA driver of the host may not suit the release or the GPU",
         "The container may not find a GPU, because the driver of the host is too old for the CUDA of the image or for "
-        "the GPU. Or the image has CUDA 12 and the host a newer CUDA, a combination that has failed (for Blackwell, "
-        "AWS's reports disagree). If you set inference_ami_version, remove it, so that release and GPU determine the "
-        "host AMI. Otherwise, serve with 25.09 or newer.",
+        "the GPU. Another possible reason is that the image has CUDA 12 and the host a newer CUDA. Containers have "
+        "failed with this combination; for Blackwell, AWS's reports disagree. If you set inference_ami_version, remove "
+        "it, so that release and GPU determine the host AMI. Otherwise, serve with 25.09 or newer.",
         "Endpoints and variants",
     ),
     ConstructCode(
         "cdk-triton:ImagePullNotGranted",
         "the execution role may have no permission to pull the image",
-        "The image is not named as a repository of Amazon ECR, so no pull can be granted. Call grant_pull(model.role) "
-        "on its repository. If the image is in a registry inside the VPC, acknowledge the warning.",
+        "The image's name does not show a repository of Amazon ECR, so the library cannot grant the pull. Call "
+        "grant_pull(model.role) on the image's repository. If the image is in a registry inside the VPC, acknowledge "
+        "the warning.",
         "An image of your own",
     ),
     ConstructCode(
