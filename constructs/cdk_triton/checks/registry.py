@@ -157,9 +157,9 @@ def _crash(context: CheckContext) -> Iterator[Problem]:
     stopped rule looks for. Do not change the repository. Report the exception, together with the `config.pbtxt` files,
     to the maintainer that the finding names.
 
-    The finding may also be about the list of the parts that no rule read. This list is then empty, but all rules have
-    run. With `--format json`, the finding also reports your own rules that cannot be loaded. In that case, no rule has
-    run.
+    The exception may also come from the code that lists the parts that no rule read. All rules have then run, but this
+    list is empty. With `--format json`, the finding also reports your own rules that cannot be loaded. In that case, no
+    rule has run.
     """
     return iter(())
 

@@ -91,7 +91,8 @@ class AsyncResult:
             ResultExpiredError: the request expired in the queue, or the response does not exist any more.
             ResultAccessError: the caller has no permission to read the response.
             InvocationError: any other failure of SageMaker or S3, or a response that cannot be read.
-            ConfigurationError: a location is not an S3 URI, or `timeout` is not a number of seconds.
+            ConfigurationError: `output_location` or `failure_location` is not an S3 URI, or `timeout` is not a number
+                of seconds.
         """
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
             raise ConfigurationError(

@@ -103,7 +103,8 @@ class TritonClient:
             ssm: a boto3 `ssm` client; by default a client of boto3's default session.
             max_age: seconds after which the next use of a name starts a refresh in the background. That request still
                 uses the old name, because a replaced target model stays callable. The name of a published ensemble is
-                the exception: it is read again first.
+                refreshed in the background after half of this time; after the whole time, a request first reads the new
+                name.
 
         Raises:
             ConfigurationError: there is no parameter `endpoint-name` below the path, `max_age` is negative, or no AWS

@@ -78,8 +78,8 @@ class ContainerEnvironment:
         additional_models: models that a single-model container loads in addition to the entry model and the steps of an
             ensemble. List here the models that a Python model calls (BLS). From 23.07.
         model_namespacing: whether every archive has its own namespace, so that archives can use the same names for
-            their models. This field sets SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING, whose values mean the opposite of
-            its name. From 23.04.
+            their models. False sets SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING to `false`, which switches namespaces
+            off: the values of this variable mean the opposite of its name. From 23.04.
         ping_mode: when `/ping` succeeds: `ready` (every model is ready) or `live` (the server is live). None: `ready`
             for a single-model endpoint, `live` for a multi-model endpoint, the intended defaults of NVIDIA's script.
         inference_type: what `/invocations` of a single-model endpoint does: `infer`, `generate` or `generate_stream`.

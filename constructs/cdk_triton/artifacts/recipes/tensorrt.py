@@ -156,7 +156,7 @@ class TensorRTPlan:
 
     @property
     def consumes(self) -> tuple[str, ...]:
-        """The ONNX file. The archive omits its external data, too."""
+        """The ONNX file. The archive omits it, and its external data."""
         return (self.network,)
 
     @property

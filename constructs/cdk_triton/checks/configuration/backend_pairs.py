@@ -28,9 +28,10 @@ def unknown_platform(context: CheckContext) -> Iterator[Problem]:
     """The server cannot derive the backend from `platform` or the file name, so the server does not load the model.
 
     Write `backend`. The valid values of `platform` are `tensorrt_plan`, `onnxruntime_onnx`, `pytorch_libtorch`,
-    `torch_aoti` (from 26.03), `tensorflow_savedmodel` and `tensorflow_graphdef` (to 25.02), and `ensemble`. Before
-    26.04, the value `libtorch` does not stand for a backend. From 26.04 on, CT284 reports this value. A
-    `default_model_filename` identifies the backend only if the name is the backend's default, such as `model.onnx`.
+    `torch_aoti` (from 26.03), `tensorflow_savedmodel` and `tensorflow_graphdef` (to 25.02), and `ensemble`. `libtorch`
+    is not a valid value. From 26.04 on, CT284 reports it, because the server then recognises it as a platform of
+    PyTorch, but still rejects it. A `default_model_filename` identifies the backend only if the name is the backend's
+    default, such as `model.onnx`.
 
     Example:
         # model/config.pbtxt

@@ -69,9 +69,9 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         The sizes in JSON are estimates. The rule counts only outputs with fixed shapes, and no strings, so a response
-        may be larger. It also counts an output with a dimension of -1 if the ONNX file determines this dimension: the
-        file has a number there, or the name of an input's dimension that the configuration fixes. A request may name
-        only some of the outputs, so its response may be smaller.
+        may be larger. It also counts an output with a dimension of -1 if the ONNX file shows the size: the file has a
+        number for this dimension, or a name that is also the name of an input's dimension, for which the configuration
+        has a number. A request may name only some of the outputs, so its response may be smaller.
     """
     model = context.entry
     if model is None or model.config is None or _smallest_answer(context) > MAX_INVOCATION_BYTES:

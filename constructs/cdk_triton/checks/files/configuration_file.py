@@ -208,11 +208,11 @@ def name_is_not_directory(each: ConfiguredModel) -> Iterator[Problem]:
     source=core("src/model_config_utils.cc", 1284, 1309),
 )
 def no_backend(context: CheckContext) -> Iterator[Problem]:
-    """If a configuration sets neither `backend` nor `platform`, well-known file names determine the backend.
+    """A configuration sets neither `backend` nor `platform`, and no file of the model determines the backend.
 
-    The files are `model.onnx`, `model.plan`, `model.pt`, `model.pt2` (from 26.03), `model.xml`, `model.py`,
-    `model.graphdef` and `model.savedmodel`. If none of these files exists and the model's name contains a dot, the
-    server uses the text after the first dot as the backend. Otherwise, the server does not load the model.
+    The server does not load the model. These names of files determine the backend: `model.onnx`, `model.plan`,
+    `model.pt`, `model.pt2` (from 26.03), `model.xml`, `model.py`, `model.graphdef` and `model.savedmodel`. If none of
+    these files exists and the model's name contains a dot, the server uses the text after the first dot as the backend.
 
     Example:
         # model/config.pbtxt

@@ -88,8 +88,8 @@ def add_vpc_endpoints(
     endpoints have private DNS names, so that the AWS SDKs use them, and share one security group, which allows port 443
     from the VPC.
 
-    CloudFormation creates them before the resources of this library that need them in the same VPC and stack, whatever
-    the order of your calls.
+    If a resource of this library in the same VPC and stack needs these VPC endpoints, CloudFormation creates the VPC
+    endpoints first, whatever the order of your calls.
 
     Args:
         vpc: the VPC. Import one with its route tables and its CIDR block.

@@ -105,7 +105,9 @@ def no_class(each: PythonModel) -> Iterator[Problem]:
     source=backend("python_backend", _STUB, 697, 702),
 )
 def no_execute(each: _Class) -> Iterator[Problem]:
-    """The server loads such a model, reports it as ready, and returns an error for every request.
+    """`TritonPythonModel` has no method `execute`, so the server returns an error for every request.
+
+    The server loads the model, and reports it as ready.
 
     Example:
         # model/config.pbtxt

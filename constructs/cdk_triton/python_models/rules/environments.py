@@ -226,9 +226,10 @@ def other_python(context: CheckContext) -> Iterator[Problem]:
 def perhaps_other_python(context: CheckContext) -> Iterator[Problem]:
     """The container's Python does not find the packages of an environment with another Python version.
 
-    The process of the model still finds the environment's programs and shared libraries. If the top of the model's file
-    imports a package that only the environment can contain, CT156 reports the import. This rule reports an environment
-    without such an import. It does not check later imports, or imports in other files.
+    If the top of the model's file imports a package that only the environment can contain, CT156 reports the import as
+    an error. This rule reports an environment without such an import, because an import in a function or in another
+    file may still fail. The process of the model still finds the environment's programs and shared libraries. If the
+    model uses nothing else from the environment, acknowledge the warning.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -350,12 +351,12 @@ def unpacked_too_early(each: ModelEnvironment) -> Iterator[Problem]:
     source=core("src/model_config_utils.cc", 956, 1009),
 )
 def environment_elsewhere(each: ModelEnvironment) -> Iterator[Problem]:
-    """The library puts no file at this path, so the file may be missing when the server loads the model.
+    """`EXECUTION_ENV_PATH` names a path outside the repository, where the library puts no file.
 
-    The file exists only if the image contains it, or if another model has written it before. If the file is missing,
-    the server does not load the model. Put the environment into the repository, or acknowledge the warning with the
-    reason why the file exists. `$$TRITON_MODEL_DIRECTORY` at the beginning of the path stands for the model's
-    directory.
+    The file may be missing when the server loads the model. It exists only if the image contains it, or if another
+    model has written it before. If the file is missing, the server does not load the model. Put the environment into
+    the repository, or acknowledge the warning with the reason why the file exists. `$$TRITON_MODEL_DIRECTORY` at the
+    beginning of the path stands for the model's directory.
 
     Example:
         # model/config.pbtxt

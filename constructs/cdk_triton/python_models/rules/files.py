@@ -78,10 +78,11 @@ def missing_path(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule checks literal paths in a call of `open`, of a method of `Path`, or of a function such as `numpy.load`
         or `torch.load`. It reports a path outside `/opt/ml/model` only if the repository contains the file that is
-        meant, because the image may have others. It skips a path that a source of the model also tests or makes, and
-        files beside a source if any source of the model makes files. It also skips a model that imports a module of its
-        own only under a condition. In `initialize`, it also follows variables with a path of `__file__` or of
-        `args["model_repository"]`, like CT184, as long as no earlier code may have made the file.
+        meant, because the image may have others. In `initialize`, like CT184, it also follows variables that contain a
+        path made from `__file__` or `args["model_repository"]`, as long as no earlier code may have made the file. The
+        rule skips a path if the model's code also tests whether the file exists, or makes the file. If any code of the
+        model makes files, the rule also skips all files beside the source. It skips a model that imports a module of
+        its own only under a condition.
     """
     suggestions = Suggestions()
     seen: set[tuple[PurePosixPath, int, str]] = set()

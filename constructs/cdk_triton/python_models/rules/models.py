@@ -104,10 +104,10 @@ def syntax_error(each: _Compiled) -> Iterator[Problem]:
     applies=lambda platform: known_release(platform) is not None,
 )
 def newer_syntax(context: CheckContext) -> Iterator[Problem]:
-    """Python models run with the image's Python: 3.8 up to release 23.04, 3.10 from 23.05, and 3.12 from 24.11.
+    """A file of a Python model uses syntax that the image's Python does not have.
 
-    If a file of the model uses newer syntax, the server does not load the model. Write the line without this syntax, or
-    serve with a newer release.
+    The server does not load the model. The images contain Python 3.8 up to release 23.04, Python 3.10 from 23.05, and
+    Python 3.12 from 24.11. Write the line without this syntax, or serve with a newer release.
 
     Example:
         $ cdk-triton validate . --platform 23.03/ml.g5.xlarge

@@ -33,11 +33,12 @@ _REJECTED = frozenset(";|&$`<>()[]{}\\\"'*?~#!")
     source=backend("python_backend", "src/stub_launcher.cc", 357, 372),
 )
 def unsafe_name(context: CheckContext) -> Iterator[Problem]:
-    """The server starts a process for each Python model, and the start command contains the model's name.
+    """The name of a Python model has a character with which the server cannot start the model's process.
 
-    Up to release 25.07, a shell reads the command. If the name contains a space or a parenthesis, the shell does not
-    start the process, and the server waits for the process forever. From 25.08 on, the server does not load a model
-    whose name contains a character with a special meaning in a shell. Use only letters, digits, `_`, `.` and `-`.
+    The server starts a process for each Python model, and the start command contains the name. Up to release 25.07, a
+    shell reads the command. If the name contains a space or a parenthesis, the shell does not start the process, and
+    the server waits for the process forever. From 25.08 on, the server does not load a model whose name contains a
+    character with a special meaning in a shell. Use only letters, digits, `_`, `.` and `-`.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -167,11 +168,11 @@ def unimportable_file(each: BackendFile) -> Iterator[Problem]:
     applies=lambda platform: is_older(platform, _EXEC_SINCE),
 )
 def unsafe_path(context: CheckContext) -> Iterator[Problem]:
-    """Up to release 25.07, a shell reads the path of a Python model's file, and the path of an unpacked environment.
+    """The path of a Python model's file or unpacked environment has a character that a shell interprets.
 
-    If the path contains a space, a quote, `$`, `;`, `&`, a parenthesis or `{a,b}`, the shell starts another command.
-    The server then waits for the model's process forever. Use only letters, digits, `_`, `.` and `-`, or serve with
-    25.08 or newer.
+    Up to release 25.07, a shell reads both paths. If a path contains a space, a quote, `$`, `;`, `&`, a parenthesis or
+    `{a,b}`, the shell starts another command. The server then waits for the model's process forever. Use only letters,
+    digits, `_`, `.` and `-`, or serve with 25.08 or newer.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.g5.xlarge

@@ -22,11 +22,12 @@ from cdk_triton.triton.schema import ModelConfig
     source=backend("python_backend", "src/infer_response.cc", 129, 142),
 )
 def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
-    """The server loads such a model, so you notice a wrong name only when you send a request.
+    """A Python model reads or returns a tensor whose name its configuration does not have.
 
-    For an input that the configuration does not have, `get_input_tensor_by_name` returns `None`. The server removes a
-    tensor from the response if the tensor is not an output of the configuration. The caller then gets neither this
-    tensor nor an error. In an ensemble, an input of the next step is missing.
+    The server loads the model, so you notice a wrong name only when you send a request. For an input that the
+    configuration does not have, `get_input_tensor_by_name` returns `None`. The server removes a tensor from the
+    response if the tensor is not an output of the configuration. The caller then gets neither this tensor nor an error.
+    In an ensemble, an input of the next step is missing.
 
     Example:
         # model/config.pbtxt

@@ -42,9 +42,10 @@ def broken_network(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         An unknown operator may be a plugin of TensorRT. The rule reports such an operator only if its name is similar
-        to the name of an ONNX operator, and never with your own recipe. The rule does not check types, and compares
-        attributes only with the shapes of the operands. It does not check the `perm` of a Transpose, because TensorRT
-        accepts some values of another length. CT701 checks all of these with the parser of TensorRT-RTX.
+        to the name of an ONNX operator, and never for the network of a recipe of your own class. The rule does not
+        check types, and compares attributes only with the shapes of the operands. It does not check the `perm` of a
+        Transpose, because TensorRT accepts some values of another length. CT701 checks all of these with the parser of
+        TensorRT-RTX.
     """
     for source in plan_sources(context):
         for fault in plan_graph_faults(context, source):

@@ -31,12 +31,12 @@ _NO_REASON = "false"  # the parser quotes the condition of its assertion, and ha
 def unparsed_network(context: CheckContext) -> Iterator[Problem]:
     """TensorRT's ONNX parser rejects an operator or a type of the network, or the file itself.
 
-    If the parser of the release's TensorRT rejects the network too, no plan can be built. The rule uses the parser of
-    TensorRT-RTX, which runs without a GPU (`pip install 'cdk-triton[preflight]'`). This parser is related to the parser
-    of the release's TensorRT, but it is a different version. The release may accept an operator that this parser
-    rejects, and a plugin may add the operator. The rule reads the network of a recipe, and a `model.onnx` in the
-    version directory of a TensorRT model. Replace the rejected parts when you export the network, or run the network
-    with ONNX Runtime. If a plugin or the release's TensorRT supports these parts, acknowledge CT701.
+    The rule uses the parser of TensorRT-RTX, which runs without a GPU (`pip install 'cdk-triton[preflight]'`). This
+    parser is related to the parser of the release's TensorRT, but it is a different version. If the release's parser
+    rejects the network too, no plan can be built. But the release may accept an operator that this parser rejects, or a
+    plugin may add the operator. The rule reads the network of a recipe, and a `model.onnx` in the version directory of
+    a TensorRT model. Replace the rejected parts when you export the network, or run the network with ONNX Runtime. If a
+    plugin or the release's TensorRT supports these parts, acknowledge CT701.
 
     Example:
         $ cdk-triton validate . --preflight

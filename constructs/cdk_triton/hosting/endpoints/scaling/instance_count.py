@@ -299,7 +299,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         """Add or remove instances by steps of any metric, including a math expression.
 
         Together with a target tracking policy, give only steps that add instances. Steps that remove instances do not
-        wait for that policy, and it may add the instances again (API reference, PutScalingPolicy).
+        wait until that policy agrees, so it may add the instances again (API reference, PutScalingPolicy).
 
         Args:
             id: the policy's id.
