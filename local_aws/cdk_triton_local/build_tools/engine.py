@@ -13,7 +13,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from cdk_triton_local.build_tools.options import Shapes, TrtexecError
-from cdk_triton_local.triton.backends.plan import onnx_in_plan, stand_in_plan
+from cdk_triton_local.triton.backends.plan import PROFILES, onnx_in_plan, stand_in_plan
 
 __all__ = ["Run", "TrtexecEngine"]
 
@@ -33,7 +33,6 @@ _FIRST_WITH_64_BITS: Final = (10,)
 _NARROWED: Final = {"int64": (np.int32, "int32")}
 _CREATED: Final = "[I] {side} binding for {name} with dimensions {dims} is created."  # from 8.6 on
 _CREATED_BEFORE: Final = "[I] Created {side} binding for {name} with dimensions {dims}"
-_PROFILES: Final = "cdk-triton.profiles"
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class TrtexecEngine:
     def __init__(self, graph: bytes) -> None:
         self._graph = graph
         self._session = _session(graph)
-        text = self._session.get_modelmeta().custom_metadata_map.get(_PROFILES, "[]")
+        text = self._session.get_modelmeta().custom_metadata_map.get(PROFILES, "[]")
         self._profiles = [{name: Shapes(**bounds) for name, bounds in each.items()} for each in json.loads(text)]
 
     @classmethod
@@ -80,7 +79,7 @@ class TrtexecEngine:
         say("[I] Finished parsing network model. Parse time: 0")
         _check_profiles(inputs, profiles, say)
         documents = [{name: asdict(shapes) for name, shapes in profile.items()} for profile in profiles]
-        network.metadata_props.add(key=_PROFILES, value=json.dumps(documents, sort_keys=True))
+        network.metadata_props.add(key=PROFILES, value=json.dumps(documents, sort_keys=True))
         try:
             return cls(network.SerializeToString(deterministic=True))
         except Exception as error:  # protobuf has another one for it in every implementation

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 from PIL import Image
 
-from cdk_triton_local.triton.backends.plan import stand_in_plan
+from cdk_triton_local.triton.backends.plan import PROFILES, stand_in_plan
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -49,15 +49,17 @@ def pipe():
     return dali.fn.crop_mirror_normalize(images, output_layout="CHW", mean=[127.5] * 3, std=[127.5] * 3)
 """
 
+ONE_ROW = '[{"IN": {"minimum": [1, 2], "optimum": [1, 2], "maximum": [1, 2]}}]'
 
-def add_one() -> bytes:
+
+def add_one(profiles: str = "[]") -> bytes:
     tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 2]) for name in ("IN", "OUT")]
     one = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
     nodes = [helper.make_node("Add", ["IN", "one"], ["OUT"])]
     graph = helper.make_graph(nodes, "add", tensors[:1], tensors[1:], [one])
-    content: bytes = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
-    ).SerializeToString()
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model.metadata_props.add(key=PROFILES, value=profiles)
+    content: bytes = model.SerializeToString()
     return content
 
 
@@ -68,6 +70,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, bench_in: Any, packed: Any) 
         "fleet",
         onnx=packed({"m/config.pbtxt": ONNX_CONFIG, "m/1/own.onnx": add_one()}),
         plan=packed({"m/config.pbtxt": PLAN_CONFIG, "m/1/model.plan": stand_in_plan(add_one())}),
+        profiles=packed({"m/config.pbtxt": PLAN_CONFIG, "m/1/model.plan": stand_in_plan(add_one(ONE_ROW))}),
         dali=packed({"m/config.pbtxt": DALI_CONFIG, "m/1/dali.py": DALI_PY}),
         real=packed({"m/config.pbtxt": PLAN_CONFIG, "m/1/model.plan": b"ftrt" + bytes(100)}),
         rotate=packed({"m/config.pbtxt": DALI_CONFIG, "m/1/dali.py": DALI_PY.replace("fn.resize", "fn.rotate")}),
@@ -87,6 +90,13 @@ def test_a_graph_answers_under_its_own_backends_name(messages: Messages, fleet: 
     assert fleet.answer("fleet", 1.0, 2.0, model=model) == [2.0, 3.0]
     (line,) = introductions(fleet, backend)  # not one per request
     messages.record("log", line)
+
+
+def test_a_plan_rejects_what_its_profiles_do_not_accept(fleet: Any) -> None:
+    assert fleet.answer("fleet", 1.0, 2.0, model="profiles") == [2.0, 3.0]
+    two = {"name": "IN", "shape": [2, 2], "datatype": "FP32", "data": [1.0, 2.0, 3.0, 4.0]}
+    error = json.loads(fleet.send("fleet", json.dumps({"inputs": [two]}).encode(), model="profiles").body)
+    assert "dimension 0 to be between 1 and 1 but received 2" in error["OriginalMessage"]
 
 
 def test_a_dali_pipeline_answers(fleet: Any) -> None:

@@ -59,6 +59,12 @@ class OnnxModel:
         )
         self._strings = {name for name, kind in self.inputs.items() if kind == "TYPE_STRING"}
 
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """The graph's own metadata."""
+        found: Mapping[str, str] = self._session.get_modelmeta().custom_metadata_map
+        return found
+
     def run(self, tensors: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
         """Compute `outputs`, in this order; strings travel as bytes, as Triton has them."""
         feed = {name: _text(tensor) if name in self._strings else tensor for name, tensor in tensors.items()}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["onnx_in_plan", "stand_in_plan"]
+__all__ = ["PROFILES", "onnx_in_plan", "stand_in_plan"]
+
+PROFILES: Final = "cdk-triton.profiles"
+"""The key of the ONNX model's metadata under which the plan has its optimisation profiles, as JSON."""
 
 _HEADER: Final = b"cdk-triton stand-in for a TensorRT plan, version 1\n"
 
