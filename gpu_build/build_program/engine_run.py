@@ -11,7 +11,7 @@ from .step import BuildError, Work
 from .tensors import Tensor
 from .trtexec import Binding, bindings_in, data_dependent_outputs_in, shapes_in
 
-__all__ = ["EngineRun", "check_tensors", "exported_values", "run_engine"]
+__all__ = ["EngineRun", "check_tensors", "exported_values", "loading", "run_engine"]
 
 # The words of trtexec for types (sampleOptions.cpp, operator<< of DataType) and Triton's.
 _TYPES = {
@@ -73,12 +73,7 @@ def run_engine(
     Raises:
         BuildError: the plan cannot be loaded or run, or has different inputs.
     """
-    command = [trtexec, f"--loadEngine={plan}", "--iterations=1", "--warmUp=0", "--duration=0"]
-    if profile is not None:
-        command.append(f"--useProfile={profile}")
-    shapes = [f"{each.name}:{'x'.join(map(str, each.shape_values or each.dims))}" for each in inputs if each.dims]
-    if shapes:
-        command.append(f"--shapes={','.join(shapes)}")
+    command = [trtexec, *loading(plan, inputs, profile), "--iterations=1", "--warmUp=0", "--duration=0"]
     # The path's name only: trtexec ends a name at the last colon and an entry at a comma.
     loads = [f"{tensor.name}:{tensor.file.name}" for tensor in inputs if tensor.shape_values is None]
     if loads:
@@ -102,6 +97,17 @@ def run_engine(
         exported=None if raw else directory / _EXPORTED,
         data_dependent=tuple(data_dependent_outputs_in(lines)),
     )
+
+
+def loading(plan: Path, inputs: Sequence[Tensor], profile: int | None) -> list[str]:
+    """The options with which trtexec loads a plan, for the shapes of these inputs."""
+    options = [f"--loadEngine={plan}"]
+    if profile is not None:
+        options.append(f"--useProfile={profile}")
+    shapes = [f"{each.name}:{'x'.join(map(str, each.shape_values or each.dims))}" for each in inputs if each.dims]
+    if shapes:
+        options.append(f"--shapes={','.join(shapes)}")
+    return options
 
 
 def exported_values(file: Path) -> dict[str, list[float]]:

@@ -173,6 +173,7 @@ def _step(
         "commands": work.commands,
         "outputs": outputs,
         "parity": report.get("parity"),
+        "speed": report.get("speed"),
     }
 
 

@@ -68,7 +68,8 @@ class Work(Protocol):
 
 
 Report = Dict[str, Any]
-"""The result of a step: `outputs` (paths relative to the repository, with `/`), and `parity` (figures) or None.
+"""The result of a step: `outputs` (paths relative to the repository, with `/`), and `parity` and `speed` (figures) or
+None.
 
 Commands, sizes, hashes and times are recorded by the frame.
 """

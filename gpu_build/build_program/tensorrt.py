@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
-from .engine_run import EngineRun, check_tensors, run_engine
+from .engine_run import EngineRun, check_tensors, loading, run_engine
+from .engine_speed import measure_speed
 from .parity import Reference
 from .step import BuildError, Report, Work
 from .stop import Stop
@@ -33,12 +34,13 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
     reference = None if step["parity"] is None else Reference(work, step["name"], onnx)
     _compile(step, work, trtexec, onnx, plan)
     declared = step["inputs"] or _inputs_of_network(reference, step["tensorrt_major"])
-    compared = []
+    compared, speed = [], []
     profiles = step["profiles"] or [{}]
     for index, profile in enumerate(profiles):
         directory = work.scratch / f"profile{index}"
         directory.mkdir()
         inputs = _write_inputs(step, declared, profile, index, directory, work.stop)
+        number = index if len(profiles) > 1 else None
         run = run_engine(
             work,
             step["name"],
@@ -47,17 +49,19 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
             version=_version(work),
             inputs=inputs,
             directory=directory,
-            profile=index if len(profiles) > 1 else None,
+            profile=number,
         )
         _check(step, run, inputs)
         if reference is not None:
             figures = reference.compare(run, inputs, step["parity"]["tolerance"])
             shapes = {tensor.name: list(tensor.dims) for tensor in inputs}
             compared.append({"profile": index, "inputs": shapes, **figures})
-    if reference is None:
-        return {"outputs": [step["plan"]], "parity": _NO_PARITY}
-    parity = {"checked": True, "tolerance": step["parity"]["tolerance"], "seed": step["parity"]["seed"]}
-    return {"outputs": [step["plan"]], "parity": {**parity, "profiles": compared}}
+        speed.append(measure_speed(work, step["name"], [trtexec, *loading(plan, inputs, number)]))
+    report: Report = {"outputs": [step["plan"]], "parity": _NO_PARITY, "speed": speed}
+    if reference is not None:
+        parity = {"checked": True, "tolerance": step["parity"]["tolerance"], "seed": step["parity"]["seed"]}
+        report["parity"] = {**parity, "profiles": compared}
+    return report
 
 
 def _compile(step: Mapping[str, Any], work: Work, trtexec: str, onnx: Path, plan: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from build_program.engine_speed import speed_in
 from build_program.trtexec import (
     Binding,
     bindings_in,
@@ -65,3 +66,28 @@ def test_outputs_whose_shape_depends_on_values_are_known() -> None:
     ]
 
     assert data_dependent_outputs_in(lines) == ["boxes"]
+
+
+def test_the_speed_is_in_the_performance_summary() -> None:
+    """A log of TensorRT 10 on a V100, as its user published it."""
+    lines = [
+        "[04/01/2024-21:10:48] [I] === Performance summary ===",
+        "[04/01/2024-21:10:48] [I] Throughput: 9.56737 qps",
+        "[04/01/2024-21:10:48] [I] Latency: min = 104.92 ms, max = 106.878 ms, mean = 105.678 ms, median = 105.593 ms, "
+        "percentile(90%) = 106.558 ms, percentile(95%) = 106.747 ms, percentile(99%) = 106.878 ms",
+        "[04/01/2024-21:10:48] [I] H2D Latency: min = 0.438232 ms, max = 0.87085 ms, mean = 0.527107 ms, median = "
+        "0.458984 ms, percentile(90%) = 0.635376 ms, percentile(95%) = 0.685303 ms, percentile(99%) = 0.87085 ms",
+    ]
+    assert speed_in(lines) == {
+        "inferences_per_second": 9.56737,
+        "latency_milliseconds": {
+            "min": 104.92,
+            "max": 106.878,
+            "mean": 105.678,
+            "median": 105.593,
+            "p90": 106.558,
+            "p95": 106.747,
+            "p99": 106.878,
+        },
+    }
+    assert speed_in(["[I] Average on 10 runs - GPU latency: 2 ms"]) is None
