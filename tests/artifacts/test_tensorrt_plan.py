@@ -365,3 +365,19 @@ def test_a_mistake_in_the_recipe_of_a_model_that_is_not_loaded_is_reported(messa
 def test_a_mistake_that_the_rules_do_not_see_is_reported_by_the_recipe(messages: Messages, tmp_path: Path) -> None:
     recipe = TensorRTPlan("bert", profiles=[{"ids": ((1, 1), (8, 8), (16, 64))}])
     rejected(messages, recipe, bert(tmp_path, recipe, network=NETWORK.replace("128", "tokens")))
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        pytest.param("o = TRT.EfficientNMS_TRT (ids)", id="a plugin"),
+        pytest.param("o = FancyAttention (ids)", id="a plugin of another name"),
+        pytest.param("o = com.microsoft.QuickerGelu (ids)", id="an unknown operator of ONNX Runtime"),
+    ],
+)
+def test_what_onnx_runtime_cannot_compute_is_not_compared(messages: Messages, tmp_path: Path, nodes: str) -> None:
+    recipe = TensorRTPlan("bert", onnx="bert.onnx")
+    graph = f"network (int32[b, 128] ids) => (int32[b, 128] o) {{ {nodes} }}"
+    repository = bert(tmp_path, recipe, name="bert.onnx", network=graph)
+    rejected(messages, recipe, repository)
+    TensorRTPlan("bert", onnx="bert.onnx", parity=None).validate(repository, A10G)

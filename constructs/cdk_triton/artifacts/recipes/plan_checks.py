@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 from cdk_triton.artifacts.recipes.trtexec import newest_with, oldest_with, possible_versions, trtexec_has_option
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.onnx_models.reader.file import OnnxFile, onnx_file
+from cdk_triton.onnx_models.reader.graph import onnx_graphs
+from cdk_triton.onnx_models.reader.runtime import has_operator
 from cdk_triton.tensorrt_models.recipe import dims_in_plan, open_shape
 from cdk_triton.triton.releases import release as release_facts
 from cdk_triton.triton.schema import ModelConfig, enum_name
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PLAN_NAME",
+    "check_comparable",
     "check_gpu",
     "check_model",
     "check_options",
@@ -103,6 +106,28 @@ def check_ranges(recipe: str, model: Model, config: ModelConfig, names: Iterable
                 f"the parity of {recipe} has a range for {name!r}, which is not an integer input of "
                 f"{model.config_path} ({listed}): remove the range"
             )
+
+
+def check_comparable(recipe: str, repository: ModelRepository, path: str) -> None:
+    """Reject a comparison with ONNX Runtime for a network that no ONNX Runtime loads, because of an operator.
+
+    The parser of TensorRT takes the names of its plugins, and operators of newer opsets than the file declares. A
+    plugin in ONNX's own domain whose schema ONNX Runtime has, such as `EfficientNMS_TRT`, passes.
+
+    Raises:
+        ConfigurationError: the network has such an operator.
+    """
+    file = file_at(repository, path)
+    verdict = None if file is None else onnx_graphs([file.source]).get(file.source)
+    if verdict is None:
+        return
+    foreign = (fault for fault in verdict.foreign if not has_operator(fault.domain, fault.operator, None))
+    unknown = (fault for fault in verdict.faults if fault.kind in ("operator", "newer"))
+    if (fault := next(iter((*foreign, *unknown)), None)) is not None:
+        raise ConfigurationError(
+            f"{recipe} compares its plan with ONNX Runtime, which does not have {fault.subject} of {path}: add "
+            "parity=None, or correct the operator if it is misspelt"
+        )
 
 
 def required_release(recipe: str, platform: ServingPlatform) -> str:

@@ -35,6 +35,7 @@ from cdk_triton._arguments import one, require_type
 from cdk_triton.artifacts.recipes.parity import Parity, parity_document, parity_parameters
 from cdk_triton.artifacts.recipes.plan_checks import (
     PLAN_NAME,
+    check_comparable,
     check_gpu,
     check_model,
     check_options,
@@ -197,7 +198,8 @@ class TensorRTPlan:
         Raises:
             ConfigurationError: the model is missing, does not have the TensorRT backend, or has an open shape without
                 `profiles`; the release's TensorRT does not support an option; the GPU does not support the precision;
-                the ONNX file cannot be read; a range is not for an integer input.
+                the ONNX file cannot be read, or has an operator for which ONNX Runtime cannot compute outputs to
+                compare with; a range is not for an integer input.
         """
         model = model_of(repository, self.model, str(self))
         config = check_model(str(self), model)
@@ -206,7 +208,9 @@ class TensorRTPlan:
             check_shapes_are_known(str(self), config)
         else:
             check_profiles(self._declared, config, str(self), network)
-        check_ranges(str(self), model, config, self.parity.ranges if self.parity is not None else ())
+        if self.parity is not None:
+            check_ranges(str(self), model, config, self.parity.ranges)
+            check_comparable(str(self), repository, self.network)
         release = required_release(str(self), platform)
         several = ("--profile",) if len(self._declared) > 1 else ()
         # Before the options: a precision that is none any more has a sentence of its own.
