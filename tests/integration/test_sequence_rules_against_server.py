@@ -1,4 +1,7 @@
-"""The real tritonserver as judge of CT250 to CT269: sequences, their control tensors and their states."""
+"""The real tritonserver as judge of CT250 to CT269: sequences, their control tensors and their states.
+
+CT292 has no judge here, because no backend of this server keeps states.
+"""
 
 from __future__ import annotations
 

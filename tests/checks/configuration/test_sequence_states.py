@@ -1,4 +1,4 @@
-"""The rules CT261 to CT269: the states of a model of sequences."""
+"""The rules CT261 to CT269 and CT292: the states of a model of sequences."""
 
 from __future__ import annotations
 
@@ -198,3 +198,45 @@ def test_backends_that_write_no_states(messages: Messages, write: Write) -> None
         'backend: "python" sequence_batching { state { input_name: "in" output_name: "out" data_type: TYPE_INT8 } }'
     )
     assert messages.of(found(write, config)) == [("CT269", "model/config.pbtxt", "sequence_batching.state")]
+
+
+def _pair(first: str, second: str, outputs: tuple[str, str], rest: str = "") -> str:
+    """Two states of these inputs, whose outputs have these names."""
+    names = ((first, outputs[0]), (second, outputs[1]))
+    return "".join(
+        f'state {{ input_name: "{name}" output_name: "{output}" data_type: TYPE_FP32 dims: 2 {rest} }} '
+        for name, output in names
+    )
+
+
+EXCHANGED = [("CT292", "model/config.pbtxt", f"sequence_batching.state[{index}].output_name") for index in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("given", "findings"),
+    [
+        pytest.param(_pair("cache", "cache_len", ("cache_next", "cache_len_next")), EXCHANGED, id="a suffix"),
+        pytest.param(_pair("cache", "cache_len", ("next_cache", "next_cache_len")), [], id="a prefix"),
+        pytest.param(_pair("cache", "cache_len", ("1", "2")), [], id="numbers"),
+        pytest.param(_pair("h", "c", ("1", "2")), EXCHANGED, id="numbers in another order"),
+        pytest.param(_pair("h", "c", ("H", "c1")), EXCHANGED, id="capital letters come first"),
+        pytest.param(_pair("h", "c", ("1", "2"), "use_same_buffer_for_input_output: true"), [], id="one buffer"),
+        pytest.param(_pair("h", "c", ("1", "")), [], id="a name is missing"),
+    ],
+)
+def test_states_whose_outputs_have_another_order(
+    messages: Messages, write: Write, given: str, findings: list[Place]
+) -> None:
+    repository = write(
+        {"model/config.pbtxt": f'backend: "onnxruntime" sequence_batching {{ {given} }}'},
+        base={"model/1/model.onnx": ""},
+    )
+    assert messages.of(each for each in repository.check() if each.code == "CT292") == findings
+
+
+def test_only_the_states_that_move_are_exchanged(messages: Messages, write: Write) -> None:
+    one_more = 'state { input_name: "a" output_name: "0" data_type: TYPE_FP32 dims: 2 } '
+    config = f'backend: "onnxruntime" sequence_batching {{ {one_more}{_pair("h", "c", ("1", "2"))} }}'
+    repository = write({"model/config.pbtxt": config}, base={"model/1/model.onnx": ""})
+    places = [field for _, _, field in messages.of(each for each in repository.check() if each.code == "CT292")]
+    assert places == [f"sequence_batching.state[{index}].output_name" for index in (1, 2)]

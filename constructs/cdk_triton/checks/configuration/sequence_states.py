@@ -1,4 +1,4 @@
-"""CT265, and CT267 to CT269: whether the server can keep the states that a model of sequences declares."""
+"""CT265, CT267 to CT269 and CT292: whether the server can keep the states that a model of sequences declares."""
 
 from __future__ import annotations
 
@@ -176,3 +176,59 @@ def backend_without_states(each: ConfiguredModel) -> Iterator[Problem]:
             "the state with which the sequence started",
             "keep the state in the model, or run the model with another backend",
         )
+
+
+@sequence_rule(
+    "CT292",
+    Severity.WARNING,
+    "the server exchanges the states of a sequence",
+    source=core("src/sequence_state.cc", 282, 307),
+)
+def exchanged_states(each: ConfiguredModel) -> Iterator[Problem]:
+    """The server finds the input of a state by its place in the alphabet, and not by the configuration.
+
+    After a request, the server sorts the names of all outputs of states, and the names of all inputs of states. It puts
+    the first output into the first input, and so on. If the two orders differ, the second request of a sequence gets
+    the states in each other's inputs. If their shapes differ, the backend rejects the request; otherwise, the model
+    computes with wrong states. The server compares bytes, so `a_b` is before `ab`, and `B` before `a`. A state with
+    `use_same_buffer_for_input_output` is not affected, because the input and the output share their memory.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state { input_name: "cache" output_name: "cache_next" data_type: TYPE_FP32 dims: 2 }
+          state { input_name: "cache_len" output_name: "cache_len_next" data_type: TYPE_FP32 dims: 2 }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state { input_name: "cache" output_name: "next_cache" data_type: TYPE_FP32 dims: 2 }
+          state { input_name: "cache_len" output_name: "next_cache_len" data_type: TYPE_FP32 dims: 2 }
+        }
+
+    Limits:
+        The rule skips a model with states that CT265 or CT267 reports, and backends that keep no states (CT269). It has
+        not been compared with the real server, because the server of the tests has no backend that keeps states. The
+        sources up to 26.06 were read.
+    """
+    parts = list(states(each))
+    inputs = [part.message.input_name.encode() for part in parts]
+    outputs = [part.message.output_name.encode() for part in parts]
+    is_incomplete = any(b"" in side or len(set(side)) < len(side) for side in (inputs, outputs))
+    if is_incomplete or completed_pair(each.context, each.model)[1] in _WITHOUT_STATES:
+        return
+    filled_by = dict(zip(sorted(outputs), sorted(inputs), strict=True))
+    for part, output in zip(parts, outputs, strict=True):
+        state, filled = part.message, filled_by[output].decode()
+        if filled != state.input_name and not state.use_same_buffer_for_input_output:
+            yield part.problem(
+                "output_name",
+                f"the server would put the output {state.output_name!r} into the input {filled!r}, and not into "
+                f"{state.input_name!r}, from the second request of a sequence on, because it pairs the sorted names of "
+                "the outputs with the sorted names of the inputs",
+                "rename the states in the model so that their inputs and outputs have the same order, for example with "
+                "next_ before the name of the input, or write use_same_buffer_for_input_output: true",
+            )
