@@ -133,6 +133,21 @@ def test_no_list_of_responses_is_an_error(tmp_path: Path, serve: Serve, result: 
     assert words in finding.message
 
 
+@pytest.mark.parametrize("name", ["as_numpy", "model_name"])
+def test_a_method_that_requests_do_not_have_is_an_error(tmp_path: Path, serve: Serve, name: str) -> None:
+    source = f"{CLASS}    def execute(self, requests): return [request.{name}() for request in requests]\n"
+    repository = write(tmp_path / "repository", {**python(), "model/1/model.py": source})
+    (finding,) = repository.check()
+    assert finding.code == "CT186"
+
+    status, answer = ask(serve(repository.root, "model"))
+
+    assert status == 500
+    words = f"AttributeError: 'c_python_backend_utils.InferenceRequest' object has no attribute '{name}'"
+    assert words in answer["error"]
+    assert words in finding.message
+
+
 @pytest.mark.parametrize(
     "given", ["'OUT', [1.0]", "'OUT', TENSOR", "'OUT', values, [4]", "'OUT'", "'OUT', values.tolist()"]
 )

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cdk_triton.sagemaker import ServingPlatform
+
 if TYPE_CHECKING:
     from golden_messages import Messages
     from sample_repositories import Write
@@ -14,6 +16,7 @@ EXECUTE = "    def execute(self, requests): return []\n"
 CLASS = "class TritonPythonModel:\n"
 IMPORTS = "import triton_python_backend_utils as pb_utils\n"
 CALLER = "preprocess"
+IMAGE = f"example.com/triton@sha256:{'0' * 64}"
 
 
 OWN = "class Base:\n    x = 1\n    def answer(self): return self.y\n"
@@ -132,4 +135,57 @@ COMPLETE = f"{CLASS}{EXECUTE}    @staticmethod\n    def auto_complete_config(c):
 def test_names_of_the_servers_classes(messages: Messages, write: Write, source: str, count: int) -> None:
     findings = write({f"{CALLER}/1/model.py": f"{IMPORTS}OTHERS = {{}}\n{source}\n"}).check()
     found = messages.of(each for each in findings if each.code not in ("CT150", "CT177"))
+    assert found == [("CT186", f"{CALLER}/1/model.py", "")] * count
+
+
+LOOP = f"{CLASS}    def execute(self, requests):\n        for request in requests:\n            "
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        pytest.param(f"{LOOP}request.as_numpy()", 1, id="of a tensor"),
+        pytest.param(f"{LOOP}print(request.model_name())", 1, id="of nothing"),
+        pytest.param(f"{LOOP}if request.is_canceled(): pass", 1, id="asked by a condition"),
+        pytest.param(f"{CLASS}    def execute(self, r): return [one.as_numpy() for one in r]", 1, id="comprehension"),
+        pytest.param(
+            f"{CLASS}    def execute(self, r): return [a.as_numpy() for i, a in enumerate(r)]", 1, id="enumerate"
+        ),
+        pytest.param(f"{CLASS}    def execute(self, r): return r[0].as_numpy()", 1, id="an index"),
+        pytest.param(f"{CLASS}    async def execute(self, r): return [one.as_numpy() for one in r]", 1, id="async"),
+        pytest.param(f"{LOOP}request.inputs(); request.request_id(); request.trace()", 0, id="methods of requests"),
+        pytest.param(f"{LOOP}request.__class__", 0, id="of every object"),
+        pytest.param(f"{LOOP}request = request.inputs()[0]; request.as_numpy()", 0, id="another value"),
+        pytest.param(f"{LOOP}if requests: request.as_numpy()", 0, id="under a condition"),
+        pytest.param(f"{LOOP}hasattr(request, 'labels') or exit(); request.labels()", 0, id="asked before"),
+        pytest.param(
+            f"{CLASS}    def execute(self, r):\n        try: r[0].labels()\n        except Exception: pass", 0, id="try"
+        ),
+        pytest.param(
+            f"{CLASS}    def execute(self, r): r = self.all(r); return [one.shape for one in r]", 0, id="other requests"
+        ),
+        pytest.param(f"{CLASS}{EXECUTE}    def a(self, r): return [one.shape for one in r]", 0, id="another method"),
+    ],
+)
+def test_methods_of_requests(messages: Messages, write: Write, source: str, count: int) -> None:
+    findings = write({f"{CALLER}/1/model.py": f"{IMPORTS}{source}\n"}).check()
+    found = messages.of(each for each in findings if each.code == "CT186")
+    assert found == [("CT186", f"{CALLER}/1/model.py", "")] * count
+
+
+@pytest.mark.parametrize(("release", "count"), [("23.09", 1), ("23.10", 0), ("26.07", 0)])
+def test_a_method_of_requests_that_came_with_a_release(
+    messages: Messages, write: Write, release: str, count: int
+) -> None:
+    platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge", image=IMAGE)
+    findings = write({f"{CALLER}/1/model.py": f"{IMPORTS}{LOOP}request.is_cancelled()\n"}).check(platform=platform)
+    found = messages.of(each for each in findings if each.code == "CT186")
+    assert found == [("CT186", f"{CALLER}/1/model.py", "")] * count
+
+
+@pytest.mark.parametrize(("release", "count"), [("26.07", 1), ("26.08", 0)])
+def test_newer_releases_may_have_more_methods(messages: Messages, write: Write, release: str, count: int) -> None:
+    platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge", image=IMAGE)
+    findings = write({f"{CALLER}/1/model.py": f"{IMPORTS}{LOOP}request.labels()\n"}).check(platform=platform)
+    found = messages.of(each for each in findings if each.code == "CT186")
     assert found == [("CT186", f"{CALLER}/1/model.py", "")] * count

@@ -1,4 +1,4 @@
-"""The names of the module `triton_python_backend_utils`, by release.
+"""The names of the module `triton_python_backend_utils`, and of its requests, by release.
 
 The file `src/resources/triton_python_backend_utils.py` of python_backend has some of them. The process of a model sets
 the others once it has imported the model (`Stub::StubSetup` and `Stub::Initialize` in `src/pb_stub.cc`). The branches
@@ -11,7 +11,7 @@ from typing import Final
 
 from cdk_triton.triton.releases import is_at_least
 
-__all__ = ["MODULE", "READ_THROUGH", "SET_LATER", "SET_LATE_SINCE", "utility_names"]
+__all__ = ["MODULE", "READ_THROUGH", "SET_LATER", "SET_LATE_SINCE", "request_methods", "utility_names"]
 
 MODULE: Final = "triton_python_backend_utils"
 READ_THROUGH: Final = "26.07"
@@ -46,6 +46,23 @@ _SINCE: Final[dict[str, tuple[str, ...]]] = {
     "23.07": ("load_model", "unload_model", "is_model_ready", "get_model_dir"),
     "23.11": ("TRITONSERVER_REQUEST_RELEASE_ALL", "TRITONSERVER_REQUEST_RELEASE_RESCHEDULE"),
 }
+
+# Release → the methods of `InferenceRequest` that came with it (`PYBIND11_EMBEDDED_MODULE` in `src/pb_stub.cc`).
+_OF_REQUEST: Final[dict[str, tuple[str, ...]]] = {
+    "22.05": (
+        *("inputs", "request_id", "correlation_id", "flags", "set_flags", "requested_output_names"),
+        *("exec", "async_exec", "get_response_sender"),
+    ),
+    "23.03": ("timeout", "parameters"),
+    "23.08": ("trace",),
+    "23.10": ("is_cancelled",),
+    "23.11": ("set_release_flags",),
+}
+
+
+def request_methods() -> dict[str, str]:
+    """Each method of a request, and the release that it came with; the first release of the table may not be that."""
+    return {name: since for since, names in _OF_REQUEST.items() for name in names}
 
 
 def utility_names(release: str | None) -> frozenset[str]:

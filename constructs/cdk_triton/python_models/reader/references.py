@@ -10,8 +10,9 @@ from cdk_triton.python_models.reader.backend_utils import MODULE
 from cdk_triton.python_models.reader.calls import certain_type, own_nodes
 from cdk_triton.python_models.reader.names import bound_names
 from cdk_triton.python_models.reader.opened_files import OpenedFiles, opened_files
+from cdk_triton.python_models.reader.requests import attributes_of_requests
 
-__all__ = ["Reference", "References", "references_of"]
+__all__ = ["OF_TENSOR", "Reference", "References", "references_of"]
 
 # The parameters of the server's classes, and what a configuration offers to `auto_complete_config` (python_backend:
 # src/pb_stub.cc and src/resources/triton_python_backend_utils.py).
@@ -31,7 +32,7 @@ _OF_CONFIG = frozenset(
         *("set_model_transaction_policy", "_model_config"),
     }
 )
-_OF_TENSOR = ("name", "as_numpy", "triton_dtype", "is_cpu", "to_dlpack", "from_dlpack", "shape")
+OF_TENSOR = ("name", "as_numpy", "triton_dtype", "is_cpu", "to_dlpack", "from_dlpack", "shape")
 _OF_LOGGER = (
     *("log", "log_info", "log_warn", "log_error", "log_verbose", "LogLevel", "INFO", "WARNING", "ERROR", "VERBOSE"),
 )
@@ -65,6 +66,7 @@ class References:
         opened: the files that it opens for reading by a literal path, or that a library reads for it.
         numbers: the tensors that it takes from a request and reads as numbers of numpy.
         misused: the parameters, methods and properties that the server's classes do not have, with Python's message.
+        of_requests: the attributes that `execute` certainly reads of its requests.
         loads: the models that it loads itself; None if it may load any model.
         changes_directory: whether it may change the working directory.
         imports: the parts of the names that its imports have.
@@ -74,6 +76,7 @@ class References:
     opened: OpenedFiles = field(default_factory=OpenedFiles)
     numbers: tuple[Reference, ...] = ()
     misused: tuple[tuple[Reference, str], ...] = ()
+    of_requests: tuple[Reference, ...] = ()
     loads: frozenset[str] | None = frozenset()
     changes_directory: bool = False
     imports: frozenset[str] = frozenset()
@@ -95,6 +98,7 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
     utils = frozenset(_names_of_utils(nodes))
     expected = {inner for node in nodes if isinstance(node, ast.With) and _expects(node) for inner in ast.walk(node)}
     misused: set[tuple[Reference, str]] = set()
+    of_requests: set[Reference] = set()
     models: set[Reference] = set()
     numbers: set[Reference] = set()
     attributes: set[str] = set()
@@ -118,11 +122,13 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
             case ast.ClassDef(name="TritonPythonModel", body=body):
                 for each in body:
                     misused.update(_misused_by_method(each, utils))
+                    of_requests.update(_read_of_requests(each))
     return References(
         tuple(sorted(models)),
         opened_files(nodes, names, imported),
         numbers=tuple(sorted(numbers)),
         misused=tuple(sorted(misused)),
+        of_requests=tuple(sorted(of_requests)),
         loads=_loaded(nodes, utils),
         changes_directory=bool({"chdir", "fchdir"} & attributes),
         imports=frozenset(imports),
@@ -198,6 +204,12 @@ def _misused_by_method(method: ast.stmt, utils: frozenset[str]) -> Iterator[tupl
             yield from _unknown_in_config(method, config)
         case ast.FunctionDef(name="execute", decorator_list=[]):
             yield from _taken_from_all(method, utils)
+
+
+def _read_of_requests(method: ast.stmt) -> Iterator[Reference]:
+    match method:
+        case ast.FunctionDef(name="execute") | ast.AsyncFunctionDef(name="execute") if not method.decorator_list:
+            yield from (Reference(node.lineno, node.attr) for node in attributes_of_requests(method))
 
 
 def _called(call: ast.Call) -> Iterator[Reference]:
@@ -300,7 +312,7 @@ def _unknown_attribute(node: ast.Attribute, utils: frozenset[str]) -> Iterator[t
             said = f"AttributeError: type object 'c_python_backend_utils.Logger' has no attribute '{node.attr}'"
             yield Reference(node.lineno, f"Logger.{node.attr}"), said
         case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="get_input_tensor_by_name")) if owner in utils:
-            if node.attr not in _OF_TENSOR and not node.attr.startswith("__"):
+            if node.attr not in OF_TENSOR and not node.attr.startswith("__"):
                 said = f"AttributeError: 'c_python_backend_utils.Tensor' object has no attribute '{node.attr}'"
                 yield Reference(node.lineno, f"get_input_tensor_by_name(...).{node.attr}"), said
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cdk_triton._wording import listed
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.registry import Problem, in_line, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.python_models.modules import needed_sources, python_sources
+from cdk_triton.python_models.reader.backend_utils import READ_THROUGH, request_methods
+from cdk_triton.python_models.reader.references import OF_TENSOR, Reference
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.releases import is_at_least
 
 
 @rule(
@@ -80,6 +84,9 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
     The call fails. The rule also reports methods that the argument of `auto_complete_config` does not have, and
     properties that `add_input` and `add_output` reject.
 
+    The rule also reports a method that the requests of `execute` do not have, at least not in the given release. For
+    example, only a tensor has `as_numpy`, and a request has `is_cancelled` from 23.10 on.
+
     `Tensor` takes two arguments by position: a name and a numpy array. It accepts neither a list nor another tensor, so
     take the array of a tensor with `as_numpy()`.
 
@@ -100,9 +107,26 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
         class TritonPythonModel:
             def execute(self, requests):
                 return [pb_utils.InferenceResponse(output_tensors=[]) for request in requests]
+
+    Limits:
+        The rule checks only the requests that a loop in `execute` takes from its parameter, or an index such as
+        `requests[0]`. It skips their methods below a condition or in a `try`, and those that only a release after 26.07
+        may have.
     """
+    suggestions = Suggestions()
     for each, sources in needed_sources(context):
         for path, source in sources.items():
+            for read in source.references.of_requests:
+                if (fault := _fault_of_request(read, context.release, suggestions)) is not None:
+                    found, fix = fault
+                    yield in_line(
+                        path,
+                        read.line,
+                        f"uses `{read.name}` of a request, which {found}, so {each.model.name!r} fails in this line: "
+                        f"AttributeError: 'c_python_backend_utils.InferenceRequest' object has no attribute "
+                        f"'{read.name}'",
+                        fix,
+                    )
             for misused, said in source.references.misused:
                 is_tensor = misused.name.startswith("Tensor(")
                 yield in_line(
@@ -114,3 +138,23 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
                     if is_tensor
                     else "use the names that python_backend's README lists",
                 )
+
+
+def _fault_of_request(read: Reference, release: str | None, suggestions: Suggestions) -> tuple[str, str] | None:
+    """What is wrong with a method of a request, and the fix; None if the request has it, or may have it."""
+    methods = request_methods()
+    since = methods.get(read.name)
+    if since is not None:
+        if release is None or is_at_least(release, since):
+            return None
+        return f"python_backend has from {since} on", f"serve with release {since} or newer, or remove this call"
+    if read.name.startswith("__") or (release is not None and not is_at_least(READ_THROUGH, release)):
+        return None
+    if read.name in OF_TENSOR:
+        return (
+            "only a tensor has",
+            "take a tensor first, such as pb_utils.get_input_tensor_by_name(request, name).as_numpy()",
+        )
+    close = suggestions.closest(read.name, sorted(methods))
+    fix = f"use a method of InferenceRequest: {listed(sorted(methods), shown=20)}"
+    return "python_backend does not have", fix if close is None else f"did you mean {close!r}?"
