@@ -1,4 +1,4 @@
-"""The errors of requests: tensors (CT150, CT186), no list (CT177), missing models (CT182), and a star (CT180)."""
+"""The errors of requests: tensors (CT150, CT186, CT193), no list (CT177), missing models (CT182), a star (CT180)."""
 
 from __future__ import annotations
 
@@ -68,6 +68,27 @@ def test_an_input_that_is_not_there_is_an_error(tmp_path: Path, serve: Serve) ->
     repository = write(tmp_path / "repository", model('"IN"', '"INN"'))
     (finding,) = repository.check()
     assert finding.code == "CT150"
+
+    status, answer = ask(serve(repository.root, "model"))
+
+    assert status == 500
+    words = "AttributeError: 'NoneType' object has no attribute"
+    assert words in answer["error"]
+    assert words in finding.message
+
+
+def test_an_optional_input_that_is_left_out_is_an_error(tmp_path: Path, serve: Serve) -> None:
+    spare = IN.replace('"IN"', '"SPARE"').replace("}", "optional: true }")
+    take = TAKE.replace('"IN"', '"SPARE"')
+    source = (
+        "import triton_python_backend_utils as pb_utils\n"
+        f"{CLASS}    def execute(self, requests): return [{take} for request in requests]\n"
+    )
+    files = {**python(), "model/1/model.py": source}
+    files["model/config.pbtxt"] += spare
+    repository = write(tmp_path / "repository", files)
+    (finding,) = repository.check()
+    assert finding.code == "CT193"
 
     status, answer = ask(serve(repository.root, "model"))
 

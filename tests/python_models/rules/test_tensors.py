@@ -1,4 +1,4 @@
-"""The rule CT150: whether a Python model names the tensors of its configuration."""
+"""The rules CT150 and CT193: whether a Python model reads and makes the tensors of its configuration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from golden_messages import Messages
+    from golden_messages import Messages, Place
     from sample_repositories import Write
 
 NAMES = "ids = other = partial = decode = answer = None\n"
@@ -156,3 +156,40 @@ def test_a_configuration_without_tensors_says_nothing_about_them(
     source = each(f"{TYPO}.as_numpy()") if side == "input" else CLASS + STRAY
     findings = write({"preprocess/config.pbtxt": config, "preprocess/1/model.py": source}).check()
     assert "CT150" not in [finding.code for finding in findings]
+
+
+OPTIONAL = {
+    "model/config.pbtxt": (
+        'backend: "python" input { name: "TEXT" data_type: TYPE_STRING dims: 1 optional: true } '
+        'output { name: "token_ids" data_type: TYPE_INT64 dims: 1 }'
+    )
+}
+REQUIRED = [("CT193", "model/1/model.py", "")]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param(each(f"text = {TAKE}.as_numpy()"), REQUIRED, id="used at once"),
+        pytest.param(each(f"tensor = {TAKE}", "text = tensor.as_numpy()"), REQUIRED, id="used by its variable"),
+        pytest.param(each(f"tensor = {TAKE}", "if tensor is not None: tensor.as_numpy()"), [], id="asked for"),
+        pytest.param(each(f"if requests[1:]: {TAKE}.as_numpy()"), [], id="under a condition"),
+        pytest.param(each(f"ids = decode({TAKE})"), [], id="handed on"),
+        pytest.param(each("if partial: continue", f"{TAKE}.as_numpy()"), [], id="a request passed over"),
+        pytest.param(each("ids = request.inputs()", f"{TAKE}.as_numpy()"), [], id="the inputs of a request"),
+        pytest.param(each("ids = decode(request, 'TEXT')", f"{TAKE}.as_numpy()"), [], id="named elsewhere"),
+        pytest.param(
+            each("ids = self.ids(request)") + f"    def ids(self, request): return {TAKE}.as_numpy()\n",
+            [],
+            id="a helper",
+        ),
+    ],
+)
+def test_an_optional_input(messages: Messages, write: Write, source: str, expected: list[Place]) -> None:
+    repository = write({**OPTIONAL, "model/1/model.py": source}, base={})
+    assert messages.of(each for each in repository.check() if each.code != "CT185") == expected
+
+
+def test_an_input_that_is_not_optional(write: Write) -> None:
+    files = {path: text.replace("optional: true", "") for path, text in OPTIONAL.items()}
+    assert write({**files, "model/1/model.py": each(f"text = {TAKE}.as_numpy()")}, base={}).check() == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -34,12 +35,14 @@ class TensorNames:
 
     Attributes:
         read: the tensors that it always takes from a request, and uses without a check that they exist.
+        required: those of `read` that `execute` itself takes from every request, whatever inputs the request has.
         made: the tensors that it puts into answers; None if they are not known, because a name is computed, or because
             the source also makes tensors for calls of other models.
     """
 
     read: tuple[NamedTensor, ...] = ()
     made: tuple[NamedTensor, ...] | None = None
+    required: tuple[NamedTensor, ...] = ()
 
 
 def tensor_names(module: ast.Module) -> TensorNames:
@@ -52,10 +55,11 @@ def tensor_names(module: ast.Module) -> TensorNames:
     used = _Utilities(
         frozenset(alias.asname or alias.name for each in imports for alias in each.names if alias.name == _UTILITIES)
     )
+    execute = [function for function in functions if function.name == "execute"]
+    required = _required(used, _read(used, nodes, *execute), execute)
     if any(used.attribute(node) == "InferenceRequest" for node in nodes):
-        execute = (function for function in functions if function.name == "execute")
-        return TensorNames(_read(used, nodes, *execute))
-    return TensorNames(_read(used, nodes, module), _made(used, nodes))
+        return TensorNames(_read(used, nodes, *execute), required=required)
+    return TensorNames(_read(used, nodes, module), _made(used, nodes), required)
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,23 @@ def _read(used: _Utilities, nodes: Sequence[ast.AST], *parts: ast.AST) -> tuple[
                 if used.attribute(function) == "get_input_tensor_by_name":
                     found.add(NamedTensor(call.lineno, name))
     return tuple(sorted(found))
+
+
+def _required(used: _Utilities, read: Sequence[NamedTensor], execute: Sequence[ast.AST]) -> tuple[NamedTensor, ...]:
+    """The tensors that functions read, if nothing in the functions looks at which inputs a request has."""
+    nodes = [node for function in execute for node in ast.walk(function)]
+    if any(
+        isinstance(node, ast.Continue) or (isinstance(node, ast.Attribute) and node.attr == "inputs") for node in nodes
+    ):
+        return ()
+    said = Counter(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    taken = Counter(
+        node.args[1].value
+        for node in nodes
+        if isinstance(node, ast.Call) and used.attribute(node.func) == "get_input_tensor_by_name"
+        if len(node.args) == 2 and isinstance(node.args[1], ast.Constant)
+    )
+    return tuple(tensor for tensor in read if said[tensor.name] == taken[tensor.name])
 
 
 def _certain(part: ast.AST) -> Iterator[ast.AST]:

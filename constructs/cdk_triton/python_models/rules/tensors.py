@@ -1,4 +1,4 @@
-"""CT150: whether a Python model names the tensors of its configuration."""
+"""CT150 and CT193: whether a Python model reads and makes the tensors of its configuration."""
 
 from __future__ import annotations
 
@@ -87,6 +87,61 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                 "remove this tensor from the response without a message; the model never makes "
                 f"{listed_in_quotes(sorted(missing))}",
                 _fix(tensor, missing, "outputs", suggestions),
+            )
+
+
+@rule(
+    "CT193",
+    Severity.WARNING,
+    "a Python model requires an input that its configuration makes optional",
+    source=backend("python_backend", "src/resources/triton_python_backend_utils.py", 123, 147),
+)
+def required_input(context: CheckContext) -> Iterator[Problem]:
+    """For an optional input that a request leaves out, `get_input_tensor_by_name` returns `None`.
+
+    So the server responds to such a request with an error, although the configuration allows the request.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        input { name: "LIMIT" data_type: TYPE_INT32 dims: 1 optional: true }
+        output { name: "OUT" data_type: TYPE_INT32 dims: 1 }
+        # model/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                limits = [pb_utils.get_input_tensor_by_name(request, "LIMIT").as_numpy() for request in requests]
+                return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", limit)]) for limit in limits]
+
+    Instead:
+        # model/1/model.py
+        import numpy as np
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                given = [pb_utils.get_input_tensor_by_name(request, "LIMIT") for request in requests]
+                limits = [np.array([8], np.int32) if tensor is None else tensor.as_numpy() for tensor in given]
+                return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", limit)]) for limit in limits]
+
+    Limits:
+        The rule checks only `execute`, and only literal names. It skips an input that the model reads under a
+        condition or tests, and a model that asks a request for its `inputs()` or passes over requests with `continue`.
+        The rule skips a model with `auto_complete_config`.
+    """
+    for each, source in python_sources(context):
+        optional = {tensor.name for tensor in each.config.input if tensor.optional}
+        tensors = source.tensors.required if source.tensors is not None and optional else ()
+        for tensor in (first for first in _first(tensors, ()) if first.name in optional):
+            yield in_line(
+                each.path,
+                tensor.line,
+                f"uses the input {tensor.name!r} of every request, but the configuration makes this input optional, so "
+                "the server would answer a request without it with an error: AttributeError: 'NoneType' object has no "
+                "attribute",
+                "use the tensor only if it is not None, or remove `optional: true` from the input",
             )
 
 
