@@ -12,7 +12,7 @@ Only TensorRT on the plan's own GPU can read a plan. Two sources can be looked a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -33,6 +33,7 @@ __all__ = [
     "largest_batch",
     "plan_sources",
     "profile_fault",
+    "smallest_batch",
     "unloaded_plan_sources",
 ]
 
@@ -153,6 +154,18 @@ def largest_batch(profiles: Sequence[Profile], onnx: OnnxFile) -> int | None:
         if sizes:
             batches.append(min(sizes))
     return max(batches, default=None)
+
+
+def smallest_batch(profiles: Sequence[Profile], inputs: Collection[str]) -> int | None:
+    """The smallest batch of a plan: in each profile the largest of the inputs' minimums, and the smallest of these.
+
+    None if a profile names none of the inputs, whose minimums begin with a batch dimension.
+    """
+    named = [
+        [size for name, shapes in profile.items() if name in inputs for size in shapes.minimum[:1]]
+        for profile in profiles
+    ]
+    return min(map(max, named), default=None) if all(named) else None
 
 
 def _shapes_fault(shapes: ProfileShapes, tensor: OnnxTensor) -> ProfileFault | None:

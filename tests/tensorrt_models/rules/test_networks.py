@@ -1,4 +1,4 @@
-"""The rules CT702, CT703 and CT705: whether a plan's network fits its recipe and its configuration.
+"""The rules CT702, CT703, CT705 and CT707: whether a plan's network fits its recipe and its configuration.
 
 The parser is the extra `preflight` (`make preflight`); without it, tests that need its answers are skipped.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from golden_messages import Messages
+    from golden_messages import Messages, Place
 
 from cdk_triton.tensorrt_models.reader.parser import TensorRTParser
 from cdk_triton.tensorrt_models.recipe import Profile
@@ -182,8 +182,8 @@ HALF = "network (int32[b, 128] ids, int32[b, 128] mask) => (int32[b, 64] out) { 
         pytest.param(CONFIG.replace("max_batch_size: 16", ""), ["output[0].dims"], id="the server sets max_batch_size"),
         pytest.param(
             CONFIG.replace("[ 128 ] }", "[ 128 ] allow_ragged_batch: true }", 2).replace("[ 128 ] }", "[ 64 ] }"),
-            [],
-            id="ragged inputs have dimensions of their own",
+            ["input[0].allow_ragged_batch", "input[1].allow_ragged_batch"],
+            id="ragged inputs of two dimensions",
         ),
     ],
 )
@@ -232,3 +232,48 @@ def test_a_recipe_for_int64_and_a_configuration_with_int32_are_an_error(messages
     found = checked(tmp_path, BERT, profiles=({"ids": GOOD, "mask": GOOD},), release="25.09")
     assert messages.of(found) == [("CT705", "bert/config.pbtxt", "input[0].data_type")]
     assert found[0].severity == "error"
+
+
+EIGHT = shapes((8, 128), (8, 128), (16, 128))
+
+
+@pytest.mark.parametrize(
+    ("profiles", "expected"),
+    [
+        pytest.param(({"ids": EIGHT, "mask": EIGHT},), [("CT707", "bert/config.pbtxt", "max_batch_size")], id="8"),
+        pytest.param(({"ids": GOOD, "mask": EIGHT},), [("CT707", "bert/config.pbtxt", "max_batch_size")], id="1 and 8"),
+        pytest.param(({"ids": EIGHT, "mask": EIGHT}, {"ids": GOOD, "mask": GOOD}), [], id="a second profile"),
+        pytest.param(({"ids": GOOD, "mask": GOOD},), [], id="1"),
+    ],
+)
+def test_a_plan_needs_a_profile_for_small_batches(
+    messages: Messages, tmp_path: Path, profiles: tuple[Profile, ...], expected: list[Place]
+) -> None:
+    assert messages.of(checked(tmp_path, profiles=profiles)) == expected
+
+
+def test_a_model_without_batches_has_no_small_ones(tmp_path: Path) -> None:
+    config = CONFIG.replace("max_batch_size: 16", "").replace("dims: [ 128 ]", "dims: [ -1, 128 ]")
+    assert checked(tmp_path, config=config, profiles=({"ids": EIGHT, "mask": EIGHT},)) == []
+
+
+RAGGED = CONFIG.replace("TYPE_INT32 dims: [ 128 ]", "TYPE_INT32 dims: [ -1 ] allow_ragged_batch: true", 1)
+JOINED = ADD.replace("int32[batch, tokens] ids", "int32[tokens] ids")
+
+
+@pytest.mark.parametrize(
+    ("graph", "count"),
+    [
+        pytest.param(ADD, 1, id="two dimensions"),
+        pytest.param(JOINED, 0, id="one dimension"),
+        pytest.param(JOINED.replace("int32[tokens]", "int32[2048]"), 1, id="one fixed dimension"),
+    ],
+)
+def test_a_ragged_input_needs_one_dimension(messages: Messages, tmp_path: Path, graph: str, count: int) -> None:
+    expected = [("CT703", "bert/config.pbtxt", "input[0].allow_ragged_batch")] * count
+    assert messages.of(checked(tmp_path, graph, config=RAGGED)) == expected
+
+
+def test_a_recipe_builds_no_plan_for_a_ragged_input_of_two_dimensions(messages: Messages, tmp_path: Path) -> None:
+    found = checked(tmp_path, config=RAGGED, profiles=({"ids": GOOD, "mask": GOOD},))
+    assert messages.of(found) == [("CT705", "bert/config.pbtxt", "input[0].allow_ragged_batch")]

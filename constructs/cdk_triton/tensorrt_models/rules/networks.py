@@ -1,4 +1,4 @@
-"""CT702, CT703 and CT705: what the files show about a plan that is still to be built, or about an existing one."""
+"""CT702, CT703, CT705 and CT707: what the files show about a plan that is to be built, or about an existing one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.onnx_models.reader.file import OnnxTensor
+from cdk_triton.tensorrt_models.recipe import dims_in_plan
 from cdk_triton.tensorrt_models.sources import (
     PlanSource,
     largest_batch,
     plan_sources,
     profile_fault,
+    smallest_batch,
     unloaded_plan_sources,
 )
 from cdk_triton.triton.findings import Severity
@@ -83,6 +85,53 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
 
 
 @rule(
+    "CT707",
+    Severity.WARNING,
+    "the plan of a recipe does not take small batches",
+    source=backend("tensorrt_backend", "src/tensorrt_utils.cc", 314, 340),
+)
+def least_batch(context: CheckContext) -> Iterator[Problem]:
+    """Every profile of a recipe begins above batch 1, so the server rejects each smaller batch.
+
+    The dynamic batcher sends what the queue contains when `max_queue_delay_microseconds` is over, so a large
+    `preferred_batch_size` does not help. Write 1 as the batch of the minimum. The plan remains fastest at the optimum.
+
+    Example:
+        # bert/config.pbtxt
+        platform: "tensorrt_plan"
+        max_batch_size: 16
+        input { name: "x" data_type: TYPE_FP32 dims: [ 4 ] }
+        output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
+        # bert/bert.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        network (float[batch, 4] x) => (float[batch, 4] y) { y = Relu (x) }
+        # bert/1/model.plan
+        (built from bert/bert.onnx for x 8x4 to 16x4)
+
+    Instead:
+        # bert/1/model.plan
+        (built from bert/bert.onnx for x 1x4 to 16x4)
+
+    Limits:
+        The rule checks only models with `max_batch_size`. It does not check the other dimensions of a minimum.
+    """
+    for source in plan_sources(context):
+        if not source.has_recipe or source.onnx is None or source.owner.config.max_batch_size < 1:
+            continue
+        inputs = {each.name for each in source.owner.config.input if not each.is_shape_tensor}
+        inputs -= {each.name for each in source.owner.config.input if each.allow_ragged_batch}
+        least = smallest_batch(source.profiles, inputs)
+        if least is not None and least > 1 and not any(profile_fault(each, source.onnx) for each in source.profiles):
+            yield source.owner.problem(
+                "max_batch_size",
+                f"the smallest batch of the profiles of {source.owner.name!r} is {least}, so the server would answer a "
+                f"smaller batch with an error: model expected the shape of dimension 0 to be between {least} and "
+                f"{largest_batch(source.profiles, source.onnx)} but received 1",
+                "write 1 as the batch of the minimum in a profile",
+            )
+
+
+@rule(
     "CT703",
     Severity.WARNING,
     "a TensorRT model's tensors are not those of the network beside its plan",
@@ -138,6 +187,9 @@ def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
 )
 def unlike_network(context: CheckContext) -> Iterator[Problem]:
     """The inputs or outputs of the configuration and of the network differ in names, types or dimensions.
+
+    An input with `allow_ragged_batch` needs exactly one dimension in the network, because the server joins the values
+    of a batch.
 
     The server does not load the model. Up to TensorRT 8, a plan has an INT32 input for each INT64 input of the network.
     From TensorRT 10 on, the plan keeps INT64, and the server rejects a configuration that was right for TensorRT 8.
@@ -212,6 +264,7 @@ def _unlike(source: PlanSource) -> Iterator[_Difference]:
     yield from _side(source, config.output, source.onnx.outputs, _other_outputs(config), "output")
     yield from _shapes(source, config.input, source.onnx.inputs, _other_inputs(config), "input")
     yield from _shapes(source, config.output, source.onnx.outputs, _other_outputs(config), "output")
+    yield from _ragged(source, config.input, source.onnx.inputs)
 
 
 def _side(
@@ -283,6 +336,28 @@ def _shapes(
             f"model configuration specifies {len(readings[0])} dimensions",
             f"write the dimensions of the network{without} into {own}, or export the network with other dimensions",
             f"{kind}[{index}].{own}",
+        )
+
+
+def _ragged(
+    source: PlanSource, configured: Sequence[ModelInput], tensors: tuple[OnnxTensor, ...]
+) -> Iterator[_Difference]:
+    """The ragged inputs whose shape in the network is not the one dimension of the configuration."""
+    shapes = {tensor.name: tensor.shape for tensor in tensors}
+    for index, tensor in enumerate(configured):
+        shape, written = shapes.get(tensor.name), dims_in_plan(tensor)
+        if not tensor.allow_ragged_batch or not written or shape is None:
+            continue
+        engine = [size if isinstance(size, int) else -1 for size in shape]
+        if engine == [written[0]]:
+            continue
+        yield _Difference(
+            f"the input {tensor.name!r} is ragged and has the dims {_text(written)} in the configuration, but the "
+            f"shape {_text(shape)} in the network {source.network.path}",
+            f"model '{source.owner.name}', tensor '{tensor.name}': for the model to support ragged input, the engine "
+            f"shape is: {engine} while the model config shape is: {list(written)}",
+            "remove allow_ragged_batch, or write dims: [ -1 ] and export the network with one variable dimension",
+            f"input[{index}].allow_ragged_batch",
         )
 
 
