@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cdk_triton.sagemaker import ServingPlatform
+
 if TYPE_CHECKING:
     from cdk_triton.triton import Finding, ModelRepository
     from golden_messages import Messages, Place
@@ -176,3 +178,30 @@ SOUND: Mapping[str, str] = {
 @pytest.mark.parametrize("text", SOUND.values(), ids=SOUND)
 def test_what_is_right_is_no_fault(write: Write, text: str) -> None:
     assert found_in(write({"model/config.pbtxt": text, "model/1/model.py": CODE}, base={})) == []
+
+
+@pytest.mark.parametrize(
+    ("control", "release", "count"),
+    [
+        pytest.param("CORRID data_type: TYPE_STRING", "25.01", 1, id="compared"),
+        pytest.param("CORRID data_type: TYPE_STRING", "24.12", 0, id="not compared yet"),
+        pytest.param("CORRID data_type: TYPE_STRING", None, 0, id="of any release"),
+        pytest.param("CORRID data_type: TYPE_UINT64", "25.01", 0, id="a number"),
+        pytest.param("START bool_false_true: [ 0, 1 ] data_type: TYPE_STRING", "25.01", 0, id="another control"),
+    ],
+)
+def test_the_correlation_id_of_a_warm_up_is_a_number(
+    messages: Messages, write: Write, control: str, release: str | None, count: int
+) -> None:
+    config = (
+        'backend: "python" max_batch_size: 4 input { name: "IN" data_type: TYPE_FP32 dims: 4 } '
+        'output { name: "OUT" data_type: TYPE_FP32 dims: 4 } sequence_batching { control_input { name: "ID" control '
+        f"{{ kind: CONTROL_SEQUENCE_{control} }} }} }} "
+        'model_warmup { name: "first" batch_size: 1 inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 '
+        "zero_data: true } } }"
+    )
+    image = f"example.com/triton@sha256:{'0' * 64}"
+    platform = None if release is None else ServingPlatform(release=release, instance_type="ml.g5.xlarge", image=image)
+    findings = write({"model/config.pbtxt": config, "model/1/model.py": CODE}, base={}).check(platform=platform)
+    found = messages.of(each for each in findings if each.code in OWN)
+    assert found == [("CT222", "model/config.pbtxt", "model_warmup[0].batch_size")] * count

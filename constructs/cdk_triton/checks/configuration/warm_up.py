@@ -10,7 +10,7 @@ from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_batch_size, completes_tensors, known_backend
 from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
 from cdk_triton.checks.derived.named_files import named_file
-from cdk_triton.checks.derived.releases import counts_sizes
+from cdk_triton.checks.derived.releases import counts_sizes, is_at_least
 from cdk_triton.checks.derived.tensors import BYTES_OF
 from cdk_triton.checks.derived.warm_ups import (
     WarmUp,
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _INSTANCE = "src/backend_model_instance.cc"
 _REQUEST = "src/infer_request.cc"
+
+_COMPARES_CORRELATION_IDS_SINCE = "25.01"  # branches of core: ValidateCorrelationId of infer_request.cc
 
 _UNTYPED = 4  # bytes of an element without a type: counted so before the type is rejected
 _OPEN = "warmup setting expects all variable-size dimensions are specified for input '{}'"
@@ -134,6 +136,9 @@ def unfit_sample(context: CheckContext) -> Iterator[Problem]:
     The server checks a warm-up as it checks a request, and does not load the model. Write the dims without the batch
     dimension, because the server adds it.
 
+    The correlation id of a warm-up is a number, and nothing can change this. From 25.01 on, the server compares its
+    type, so a model whose `CONTROL_SEQUENCE_CORRID` has `TYPE_STRING` cannot have a warm-up.
+
     Example:
         # model/config.pbtxt
         backend: "python"
@@ -158,6 +163,7 @@ def unfit_sample(context: CheckContext) -> Iterator[Problem]:
     """
     suggest = Suggestions()
     for sample in warm_ups(context):
+        yield from _unfit_correlation_id(sample)
         given, inputs = sample.message.inputs, sample.owner.config.input
         by_name = {tensor.name: tensor for tensor in reversed(inputs)}
         for name in sorted(given):
@@ -315,6 +321,24 @@ def too_large_batch(sample: WarmUp) -> Iterator[Problem]:
         f"failed to run warmup sample '{sample.message.name}': batch size {size}",
         f"write at most batch_size: {max(most, 1)}",
     )
+
+
+def _unfit_correlation_id(sample: WarmUp) -> Iterator[Problem]:
+    owner = sample.owner
+    if owner.context.platform is None or not is_at_least(owner.context.platform, _COMPARES_CORRELATION_IDS_SINCE):
+        return
+    for control_input in owner.config.sequence_batching.control_input:
+        for control in control_input.control:
+            is_id = control.kind == control.CONTROL_SEQUENCE_CORRID
+            if is_id and enum_name(control, "data_type") == "TYPE_STRING":
+                yield sample.unloadable(
+                    "batch_size",
+                    f"{sample.text} has a number as its correlation id, but the control {control_input.name!r} has the "
+                    "type TYPE_STRING",
+                    f"sequence batching control '{control_input.name}' data-type is 'UINT64', but model "
+                    f"'{owner.name}' expects 'BYTES'",
+                    "remove the warm-up, or write data_type: TYPE_UINT64 for the control",
+                )
 
 
 def _fault(sample: WarmUp, name: str, tensor: ModelInput | None) -> tuple[str, str, str] | None:
