@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
 from sample_repositories.sound import PYTHON_MODEL
 
@@ -98,3 +99,19 @@ def test_a_server_with_a_cache_answers_the_warning(write: Write) -> None:
     environment = ContainerEnvironment(default_model_name="model", additional_args=arguments)
     assert "CT282" in {each.code for each in repository.check()}
     assert "CT282" not in {each.code for each in repository.check(environment=environment)}
+
+
+@pytest.mark.parametrize(("release", "count"), [("24.03", 1), ("24.05", 0)])
+def test_older_releases_cache_no_ensembles(messages: Messages, write: Write, release: str, count: int) -> None:
+    tensors = "\n".join(ENSEMBLE.splitlines()[2:4])
+    files = {
+        "part/config.pbtxt": 'backend: "python" response_cache { enable: true }' + tensors,
+        "part/1/model.py": PYTHON_MODEL,
+        "whole/config.pbtxt": ENSEMBLE.replace("STEP", "part") + "response_cache { enable: true }",
+        "whole/1/.gitkeep": "",
+    }
+    environment = ContainerEnvironment(additional_args=("--cache-config=local,size=1048576",))
+    platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
+    findings = write(files, base={}).check(platform=platform, environment=environment)
+    found = messages.of(each for each in findings if each.code == "CT282")
+    assert found == [("CT282", "whole/config.pbtxt", "response_cache.enable")] * count

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
+from cdk_triton.checks.derived.releases import is_older
 from cdk_triton.checks.derived.scheduling import breaks_ordering, has_cache
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import core, server
@@ -12,6 +13,8 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import Model
 
 _UTILS = "src/model_config_utils.cc"
+
+_CACHES_ENSEMBLES_SINCE = "24.05"  # branches of core: src/ensemble_scheduler/ensemble_scheduler.cc
 
 
 @model_rule("CT280", Severity.ERROR, "the response cache is on for a decoupled model", source=core(_UTILS, 1681, 1689))
@@ -79,7 +82,7 @@ def cache_of_sequences(each: ConfiguredModel) -> Iterator[Problem]:
 @model_rule(
     "CT282",
     Severity.WARNING,
-    "a model uses the response cache, but the server has none",
+    "a model uses the response cache, but the server has none for it",
     source=server("docker/sagemaker/serve", 183, 183),
 )
 def cache_without_cache(each: ConfiguredModel) -> Iterator[Problem]:
@@ -87,6 +90,8 @@ def cache_without_cache(each: ConfiguredModel) -> Iterator[Problem]:
 
     The server loads the model without a message and caches nothing. To have a cache, write
     `--cache-config=local,size=104857600` (bytes) into `additional_args` of the container's environment (from 23.07).
+
+    Before 24.05, a server with a cache caches the responses of the steps of an ensemble, and not those of the ensemble.
 
     Example:
         # model/config.pbtxt
@@ -97,7 +102,10 @@ def cache_without_cache(each: ConfiguredModel) -> Iterator[Problem]:
         # model/config.pbtxt
         backend: "python"
     """
-    if not each.config.response_cache.enable or has_cache(each.context):
+    if not each.config.response_cache.enable:
+        return
+    if has_cache(each.context):
+        yield from _cache_of_old_ensemble(each)
         return
     if each.config.HasField("sequence_batching") or breaks_ordering(each) or _decoupled_part(each) is not None:
         return  # reported by CT281, CT287 and CT280
@@ -107,6 +115,18 @@ def cache_without_cache(each: ConfiguredModel) -> Iterator[Problem]:
         f"{each.name!r}",
         "remove response_cache, or add --cache-config=local,size=104857600 to additional_args",
     )
+
+
+def _cache_of_old_ensemble(each: ConfiguredModel) -> Iterator[Problem]:
+    platform = each.context.platform
+    is_old = platform is not None and is_older(platform, _CACHES_ENSEMBLES_SINCE)
+    if is_old and each.model.is_ensemble and _decoupled_part(each) is None:
+        yield each.problem(
+            "response_cache.enable",
+            f"the cache of {each.context.release} has no responses of ensembles, so response_cache would have no "
+            f"effect on {each.name!r}",
+            f"write response_cache into the steps, or serve with {_CACHES_ENSEMBLES_SINCE} or newer",
+        )
 
 
 def _decoupled_words(model: Model, part: Model) -> str:
