@@ -55,3 +55,21 @@ def test_newer_releases_may_find_the_graphs(messages: Messages, write: Write, re
     platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge", image=image)
     findings = write({"model/config.pbtxt": TENSORRT + GRAPH}, base={}).check(platform=platform)
     assert messages.of(each for each in findings if each.code == "CT293") == at("cuda.graph_spec[0]") * count
+
+
+@pytest.mark.parametrize(
+    ("level", "release", "expected"),
+    [
+        *(pytest.param(level, None, [], id=f"{level}") for level in (-1, 0, 1, 2)),
+        *(pytest.param(level, None, at("graph.level"), id=f"{level}") for level in (-2, 3, 99)),
+        pytest.param(2, "24.01", [], id="2 of 24.01"),
+        pytest.param(2, "23.12", at("graph.level"), id="2 of 23.12"),
+    ],
+)
+def test_levels_of_onnx_runtime(
+    messages: Messages, write: Write, level: int, release: str | None, expected: list[Place]
+) -> None:
+    platform = None if release is None else ServingPlatform(release=release, instance_type="ml.g5.xlarge")
+    config = f'backend: "onnxruntime"{TENSORS}{{ graph {{ level: {level} }} }}'
+    findings = write({"model/config.pbtxt": config}, base={}).check(platform=platform)
+    assert messages.of(each for each in findings if each.code == "CT293") == expected

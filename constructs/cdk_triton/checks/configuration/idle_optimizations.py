@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cdk_triton.checks.derived.completion import known_backend
 from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
-from cdk_triton.checks.derived.releases import is_at_least
+from cdk_triton.checks.derived.releases import is_at_least, is_older
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend
 from cdk_triton.sagemaker import ServingPlatform
@@ -22,6 +22,8 @@ _INSTEAD = {
     ("onnxruntime", "cuda"): "; the accelerator tensorrt has trt_cuda_graph_enable from 24.04 on",
     ("tensorrt", "execution_accelerators"): ", and set what it sets where the plan is built",
 }
+
+_SWITCHES_OFF_SINCE = "24.01"  # branches of onnxruntime_backend: src/onnxruntime.cc
 
 # The first release that may have the change of https://github.com/triton-inference-server/tensorrt_backend/pull/125,
 # which the branch r26.07 does not have.
@@ -39,6 +41,9 @@ def idle_optimization(each: ConfiguredModel) -> Iterator[Problem]:
 
     Only the TensorRT backend reads `optimization.cuda`. The accelerators in `execution_accelerators` belong to ONNX
     Runtime: a TensorRT plan has its precision and workspace from its build.
+
+    The ONNX Runtime backend knows the levels -1 and 1 of `graph`, and from 24.01 on also 2, which switches its
+    optimizations off. It takes every other level for its default, which is all optimizations.
 
     The TensorRT backend records the graphs of `graph_spec` only with `graphs: true`. For a model without
     `max_batch_size`, it records them under batch size 0, and looks for them under batch size 1. So such a model pays
@@ -74,6 +79,21 @@ def idle_optimization(each: ConfiguredModel) -> Iterator[Problem]:
             )
     if name == "tensorrt":
         yield from _idle_graphs(each)
+    if name == "onnxruntime":
+        yield from _unknown_level(each)
+
+
+def _unknown_level(each: ConfiguredModel) -> Iterator[Problem]:
+    level, platform = each.config.optimization.graph.level, each.context.platform
+    is_old = platform is not None and is_older(platform, _SWITCHES_OFF_SINCE)
+    if level not in ((-1, 0, 1) if is_old else (-1, 0, 1, 2)):
+        yield each.problem(
+            "optimization.graph.level",
+            f"the backend 'onnxruntime' does not know the level {level}, so {each.name!r} would get the default, all "
+            "optimizations",
+            "write -1 for the basic optimizations, 1 for the extended ones, or 2 for none"
+            + f" (from {_SWITCHES_OFF_SINCE} on)" * is_old,
+        )
 
 
 def _idle_graphs(each: ConfiguredModel) -> Iterator[Problem]:
