@@ -66,7 +66,13 @@ DIFFERENCES = {
         "text of a ModelError; AWS does not document the form of either object. Notifications do not include answers.",
         "Data capture writes a file for each captured invocation before the caller gets the answer, and no file for "
         "failed invocations. SageMaker collects invocations for minutes.",
-        "A shadow's answers are neither compared nor captured.",
+        "A shadow's answers are neither compared nor captured. Streamed answers are not captured, and a shadow answers "
+        "the copy of a streamed request as a whole. AWS does not document either.",
+        "InvokeEndpointWithResponseStream sends each chunk of the container at once, as one `PayloadPart`, for up to "
+        "480 s. SageMaker may join or split chunks. A caller that hangs up ends the request with the next chunk, and "
+        "Triton then cancels it; AWS does not document what SageMaker does.",
+        "A multi-model endpoint rejects InvokeEndpointWithResponseStream, whose request cannot name a target model. "
+        "SageMaker's message is not known.",
     ),
     "Models": (
         "The server is Triton 24.10, whatever the image. So a `/` in `TargetModel` works here, which images from "
@@ -81,6 +87,10 @@ DIFFERENCES = {
         "(0 bytes), and a request with strings ends the model's process.",
         "The configuration of an ONNX model is not completed from its file, so `config.pbtxt` must contain inputs and "
         "outputs.",
+        "Triton 24.10 does not read `SAGEMAKER_TRITON_INFERENCE_TYPE`, as the images before 25.03. For `generate` and "
+        "`generate_stream` in a newer image, or in one whose tag has no release, `/invocations` leads to the same "
+        "handler of the server's HTTP front end, which listens on a free port of 127.0.0.1 then, whatever "
+        "`SAGEMAKER_TRITON_ADDITIONAL_ARGS` has.",
         "`SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT` has no effect, because there is no GPU.",
         "Patterns in `SAGEMAKER_TRITON_ADDITIONAL_ARGS` stay as they are, but the shell in an image expands them to "
         "file names.",

@@ -80,6 +80,9 @@ class Echo:
         headers = {"Content-Type": f"{BINARY}{len(head)}", "x-Amzn-Invoked-Production-Variant": "AllTraffic"}
         return Response(200, headers, head + body[end:])
 
+    def stream(self, invocation: Invocation) -> Response:
+        return self.invoke(invocation)
+
     def close(self) -> None:
         pass
 

@@ -69,6 +69,9 @@ class EndpointDouble:
     def invoke(self, invocation: Invocation) -> Response:
         return Response(200, {}, invocation.body)
 
+    def stream(self, invocation: Invocation) -> Response:
+        return self.invoke(invocation)
+
     def close(self) -> None:
         self.endpoints.clear()
 

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 
 from cdk_triton.errors import LocalError
 from cdk_triton_local.aws import LocalAws
-from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
+from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response, StreamedResponse
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -67,6 +67,11 @@ class EndpointDouble:
     def invoke(self, invocation: Invocation) -> Response:
         target = invocation.headers.get("x-amzn-sagemaker-target-model", "")
         return Response(200, {"Content-Type": "text/plain", "X-Target": target}, invocation.body)
+
+    def stream(self, invocation: Invocation) -> Response | StreamedResponse:
+        """In parts of one byte each."""
+        parts = (invocation.body[at : at + 1] for at in range(len(invocation.body)))
+        return StreamedResponse({"Content-Type": invocation.headers["accept"]}, parts, lambda: None)
 
     def close(self) -> None:
         self.endpoints.clear()

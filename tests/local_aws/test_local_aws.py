@@ -19,7 +19,7 @@ from cdk_triton.errors import LocalError
 from cdk_triton_local.aws import LocalAws
 
 if TYPE_CHECKING:
-    from tests.local_aws.conftest import EndpointDouble, Rejected, Signed
+    from tests.local_aws.conftest import EndpointDouble, Signed
 
     from golden_messages import Messages
 
@@ -279,9 +279,12 @@ def test_invocations_share_a_connection(local_aws: LocalAws, signed: Signed) -> 
     connection.close()
 
 
-def test_a_runtime_operation_that_is_not_modelled_is_rejected(local_aws: LocalAws, rejected: Rejected) -> None:
-    with rejected("ValidationError"):
-        local_aws.client("sagemaker-runtime").invoke_endpoint_with_response_stream(EndpointName="e", Body=b"")
+def test_boto3_reads_a_streamed_answer_in_its_parts(local_aws: LocalAws) -> None:
+    runtime = local_aws.client("sagemaker-runtime")
+    for _ in range(2):  # on one connection
+        answer = runtime.invoke_endpoint_with_response_stream(EndpointName="e", Body=b"abc", Accept="text/plain")
+        assert answer["ContentType"] == "text/plain"
+        assert [event["PayloadPart"]["Bytes"] for event in answer["Body"]] == [b"a", b"b", b"c"]
 
 
 def test_a_port_in_use_is_a_sentence(messages: Messages, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.sagemaker import accounts, image_name, image_releases, image_uri
+from cdk_triton.sagemaker import accounts, image_name, image_release, image_releases, image_uri
 from cdk_triton.triton import releases
 
 if TYPE_CHECKING:
@@ -84,3 +84,15 @@ def test_a_release_without_an_image_is_rejected_with_the_nearest_that_have_one(
     with messages.raises(ConfigurationError) as error:
         image_name(release)
     assert f" {nearest}, " in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("uri", "release"),
+    [
+        pytest.param(image_uri("25.09", "us-east-1"), "25.09", id="of SageMaker"),
+        pytest.param("1.dkr.ecr.us-east-1.amazonaws.com/own:25.09-py3", None, id="own image"),
+        pytest.param("1.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver@sha256:0", None, id="by digest"),
+    ],
+)
+def test_a_tag_of_sagemaker_names_the_release(uri: str, release: str | None) -> None:
+    assert image_release(uri) == release

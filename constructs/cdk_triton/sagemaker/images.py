@@ -7,6 +7,7 @@ accounts with release 23.12. The table is `data/images.json`, which names its so
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -21,6 +22,7 @@ __all__ = [
     "REPOSITORY",
     "accounts",
     "image_name",
+    "image_release",
     "image_releases",
     "image_uri",
     "registry_accounts",
@@ -68,6 +70,12 @@ def image_name(release: str) -> str:
     """
     _require_image(release)
     return f"{REPOSITORY}:{release}-py3"
+
+
+def image_release(uri: str) -> str | None:
+    """The Triton release in the URI of an image, or None for an image that is not SageMaker's or has no such tag."""
+    found = re.search(rf"/{REPOSITORY}:(\d\d\.\d\d)-", uri)
+    return None if found is None else found[1]
 
 
 def accounts(release: str) -> Mapping[str, str]:

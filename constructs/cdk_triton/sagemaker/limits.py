@@ -26,6 +26,7 @@ __all__ = [
     "MAX_QUEUE_SECONDS",
     "MAX_RESERVATION_ARN_LENGTH",
     "MAX_ROLLBACK_ALARMS",
+    "MAX_STREAM_SECONDS",
     "MAX_TARGET_MODEL_LENGTH",
     "MAX_TIMEOUT_SECONDS",
     "MAX_UPDATE_SECONDS",
@@ -98,6 +99,10 @@ MAX_INVOCATION_BYTES: Final = 6_291_456
 
 MAX_INVOCATION_SECONDS: Final = 60
 """How long a container may take to answer a real-time request (documentation of InvokeEndpoint)."""
+
+MAX_STREAM_SECONDS: Final = 480
+"""How long a container may take until the end of a streamed answer: "8 minutes for streaming responses" ("Adapt your
+own inference container for Amazon SageMaker AI" in the developer guide)."""
 
 RESERVATION_ARN_PATTERN: Final = r"arn:aws[a-z\-]*:sagemaker:([a-z0-9\-]+):([0-9]{12}):([a-z0-9\-]{1,14})/.+"
 """ARN of an ML capacity reservation with its region, account and kind (MlReservationArn, which lets the region and the

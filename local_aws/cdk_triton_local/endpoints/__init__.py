@@ -17,6 +17,7 @@ The host that runs real servers is `cdk_triton_local.triton.TritonHost`.
 
 from cdk_triton_local.endpoints.hosting import (
     AsyncConfig,
+    BrokenStreamError,
     Component,
     Container,
     DataCapture,
@@ -24,11 +25,13 @@ from cdk_triton_local.endpoints.hosting import (
     EndpointHost,
     Invocation,
     Response,
+    StreamedResponse,
     Variant,
 )
 
 __all__ = [
     "AsyncConfig",
+    "BrokenStreamError",
     "Component",
     "Container",
     "DataCapture",
@@ -36,5 +39,6 @@ __all__ = [
     "EndpointHost",
     "Invocation",
     "Response",
+    "StreamedResponse",
     "Variant",
 ]

@@ -18,7 +18,15 @@ from typing import Any, Final
 
 from cdk_triton.sagemaker import limits
 from cdk_triton_local.endpoints.async_queue import AsyncQueue, AsyncRequest
-from cdk_triton_local.endpoints.hosting import AsyncConfig, Component, Endpoint, EndpointHost, Invocation, Response
+from cdk_triton_local.endpoints.hosting import (
+    AsyncConfig,
+    Component,
+    Endpoint,
+    EndpointHost,
+    Invocation,
+    Response,
+    StreamedResponse,
+)
 
 __all__ = ["AsyncHost", "async_of"]
 
@@ -123,12 +131,19 @@ class AsyncHost:
 
     def invoke(self, invocation: Invocation) -> Response:
         """Answer InvokeEndpoint; see `EndpointHost.invoke`. An asynchronous endpoint rejects it; the text is ours."""
-        if invocation.endpoint in self._queues:
-            return _rejection(
-                f"Endpoint {invocation.endpoint} is an asynchronous endpoint and does not support InvokeEndpoint; use "
-                "InvokeEndpointAsync."
-            )
-        return self._host.invoke(invocation)
+        return self._rejection_of(invocation, "InvokeEndpoint") or self._host.invoke(invocation)
+
+    def stream(self, invocation: Invocation) -> Response | StreamedResponse:
+        """Answer InvokeEndpointWithResponseStream, as `invoke` does."""
+        return self._rejection_of(invocation, "InvokeEndpointWithResponseStream") or self._host.stream(invocation)
+
+    def _rejection_of(self, invocation: Invocation, operation: str) -> Response | None:
+        if invocation.endpoint not in self._queues:
+            return None
+        return _rejection(
+            f"Endpoint {invocation.endpoint} is an asynchronous endpoint and does not support {operation}; use "
+            "InvokeEndpointAsync."
+        )
 
     def submit(self, invocation: Invocation) -> Response:
         """Answer InvokeEndpointAsync: the request is in the queue. Texts of rejections are ours."""

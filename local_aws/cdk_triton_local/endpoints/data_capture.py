@@ -14,7 +14,15 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from cdk_triton_local.endpoints import Component, DataCapture, Endpoint, EndpointHost, Invocation, Response
+from cdk_triton_local.endpoints import (
+    Component,
+    DataCapture,
+    Endpoint,
+    EndpointHost,
+    Invocation,
+    Response,
+    StreamedResponse,
+)
 
 __all__ = ["CapturingHost", "capture_of"]
 
@@ -91,6 +99,10 @@ class CapturingHost:
             except Exception as error:  # a fault of S3 does not change the answer
                 self._log(f"endpoint {invocation.endpoint}: nothing captured: {error}")
         return answer
+
+    def stream(self, invocation: Invocation) -> Response | StreamedResponse:
+        """Answer without capturing anything; see `EndpointHost.stream`."""
+        return self._host.stream(invocation)
 
     def close(self) -> None:
         """Stop everything."""

@@ -7,7 +7,7 @@ request into an `Invocation` and sends back the `Response`. Nothing here starts 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -15,6 +15,7 @@ from cdk_triton.sagemaker import limits
 
 __all__ = [
     "AsyncConfig",
+    "BrokenStreamError",
     "Component",
     "Container",
     "DataCapture",
@@ -22,6 +23,7 @@ __all__ = [
     "EndpointHost",
     "Invocation",
     "Response",
+    "StreamedResponse",
     "Variant",
 ]
 
@@ -161,6 +163,33 @@ class Response:
     body: bytes
 
 
+class BrokenStreamError(Exception):
+    """A streamed answer ends before its last part: SageMaker's ModelStreamError.
+
+    Attributes:
+        code: its `ErrorCode`.
+    """
+
+    def __init__(self, text: str, code: Literal["ModelInvocationTimeExceeded", "StreamBroken"]) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class StreamedResponse:
+    """A successful answer that arrives in parts.
+
+    Attributes:
+        headers: those of the answer; its content type is that of the container.
+        parts: the bytes of the container as they arrive. The iterator raises `BrokenStreamError`.
+        close: ends the request, also before the last part. Who gets this answer has to call it.
+    """
+
+    headers: Mapping[str, str]
+    parts: Iterator[bytes]
+    close: Callable[[], None]
+
+
 class EndpointHost(Protocol):
     """Runs endpoints. Every method can be called from any thread."""
 
@@ -193,6 +222,9 @@ class EndpointHost(Protocol):
 
     def invoke(self, invocation: Invocation) -> Response:
         """Answer as `sagemaker-runtime` does; a failure is SageMaker's error response, never an exception."""
+
+    def stream(self, invocation: Invocation) -> Response | StreamedResponse:
+        """Answer InvokeEndpointWithResponseStream; a failure before the first part is an error response."""
 
     def close(self) -> None:
         """Stop everything."""

@@ -17,6 +17,7 @@ import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from email.message import Message
 from http import HTTPStatus
 from typing import Any, Final, Protocol, cast
@@ -28,8 +29,9 @@ from werkzeug.serving import ThreadedWSGIServer
 from werkzeug.wrappers import Response as WsgiResponse
 
 from cdk_triton.sagemaker import limits
-from cdk_triton_local.endpoints import EndpointHost, Invocation, Response
+from cdk_triton_local.endpoints import BrokenStreamError, EndpointHost, Invocation, Response, StreamedResponse
 from cdk_triton_local.front.signatures import Signatures, SignedRequest
+from cdk_triton_local.wire import event_stream
 
 __all__ = ["HOST", "MAILBOX", "Listener"]
 
@@ -39,7 +41,9 @@ HOST: Final = "127.0.0.1"
 MAILBOX: Final = "/cdk-triton/custom-resource-responses/"
 """Custom resources send their answers below this path. Each URL has a secret of its own; requests are not signed."""
 
-_INVOCATION = re.compile(r"/endpoints/([^/?]+)/(async-)?invocations(\?.*)?")
+_INVOCATION = re.compile(
+    r"/endpoints/(?P<endpoint>[^/?]+)/(?P<operation>invocations|async-invocations|invocations-response-stream)(\?.*)?"
+)
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?\r?\n")  # RFC 9112, "Chunked Transfer Coding"
 _LONGEST_LINE = 65536
 _IDLE_SECONDS = 120
@@ -105,8 +109,43 @@ class _Connection(MotoRequestHandler):
         if fault:
             self._send(_denial(fault, headers))
             return
-        invocation = Invocation(unquote(path[1]), headers, body)
-        self._send(self._application.submit(invocation) if path[2] else self._application.host.invoke(invocation))
+        invocation = Invocation(unquote(path["endpoint"]), headers, body)
+        if path["operation"] == "invocations-response-stream":
+            self._stream(_accepting(invocation))
+        elif path["operation"] == "async-invocations":
+            self._send(self._application.submit(invocation))
+        else:
+            self._send(self._application.host.invoke(invocation))
+
+    def _stream(self, invocation: Invocation) -> None:
+        answer = self._application.host.stream(invocation)
+        if isinstance(answer, Response):
+            self._send(answer)
+            return
+        try:
+            self._send_stream(answer)
+        finally:
+            answer.close()
+
+    def _send_stream(self, answer: StreamedResponse) -> None:
+        """Write each part when it arrives. Without its last chunk, a client sees that the answer is not complete."""
+        headers = {
+            f"X-Amzn-SageMaker-{name}" if name == "Content-Type" else name: value
+            for name, value in answer.headers.items()
+        }
+        lines = ["HTTP/1.1 200 OK", *(f"{name}: {value}" for name, value in headers.items())]
+        lines += [f"Content-Type: {event_stream.CONTENT_TYPE}", "Transfer-Encoding: chunked", "", ""]
+        self.wfile.write("\r\n".join(lines).encode("latin-1"))
+        try:
+            for part in answer.parts:
+                self._send_chunk(event_stream.payload_part(part))
+        except BrokenStreamError as error:
+            members = {"Message": str(error), "ErrorCode": error.code}
+            self._send_chunk(event_stream.exception("ModelStreamError", members))
+        self._send_chunk(b"")
+
+    def _send_chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
 
     def run_wsgi(self) -> None:
         """Answer any other request."""
@@ -187,6 +226,13 @@ class _Connection(MotoRequestHandler):
     @property
     def _length(self) -> int:
         return int(self.headers.get("Content-Length", 0))
+
+
+def _accepting(invocation: Invocation) -> Invocation:
+    """InvokeEndpointWithResponseStream has a header of its own for what InvokeEndpoint has in `Accept`."""
+    accept = invocation.headers.get("x-amzn-sagemaker-accept")
+    kept = {name: value for name, value in invocation.headers.items() if name != "accept"}
+    return replace(invocation, headers=kept if accept is None else {**kept, "accept": accept})
 
 
 class Listener(ThreadedWSGIServer):

@@ -37,11 +37,6 @@ from cdk_triton_local.wire import JsonApi, JsonApiError, Reply, checked_members
 
 __all__ = ["ResponseMailbox", "Routes", "Server"]
 
-_NOT_MODELLED = {
-    "invocations-response-stream": "InvokeEndpointWithResponseStream",
-}
-"""The operations of sagemaker-runtime that nothing answers here, by the end of their paths."""
-_RUNTIME = re.compile(rf"^/endpoints/[^/]+/(?P<operation>{'|'.join(_NOT_MODELLED)})$")
 _JOB = re.compile(r"Create\w+Job(V2)?|StartPipelineExecution")
 """The operations of SageMaker that run something elsewhere. For moto, most of these jobs are `Completed` at once."""
 _LAMBDA = re.compile(r"^/2015-03-31/functions/(?P<function>[^/]+)/invocations$")
@@ -162,12 +157,6 @@ class Routes:
             return self._batch_get_image(environ, start_response)
         if service == "sagemaker" and operation in self.processing:
             return _sent(self.processing.answer(operation, Request(environ).get_data()))(environ, start_response)
-        if runtime := _RUNTIME.match(path):
-            message = (
-                f"{_NOT_MODELLED[runtime['operation']]} is not modelled by the local AWS, which answers "
-                "InvokeEndpoint and InvokeEndpointAsync; call one of these here"
-            )
-            return _rest_error("ValidationError", message)(environ, start_response)
         if service == "lambda" and environ["REQUEST_METHOD"] == "POST" and (function := _LAMBDA.match(path)):
             return self._invoke(unquote(function["function"]), Request(environ))(environ, start_response)
         if service == "sagemaker" and operation:

@@ -9,16 +9,18 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from cdk_triton.errors import LocalError
-from cdk_triton_local.endpoints import Component, Invocation, Response, Variant
+from cdk_triton_local.endpoints import Component, Invocation, Variant
 from cdk_triton_local.triton.deadline import Deadline
-from cdk_triton_local.triton.gateway import answer
+from cdk_triton_local.triton.gateway import Answer
 from cdk_triton_local.triton.responses import ErrorResponses
 from cdk_triton_local.triton.variant import RetiredError, RunningVariant, VariantSettings
 
 __all__ = ["COMPONENT_HEADER", "ComponentServers"]
+
+_T = TypeVar("_T")
 
 COMPONENT_HEADER: Final = "x-amzn-sagemaker-inference-component"
 
@@ -81,8 +83,8 @@ class ComponentServers:
             placed = self._placed.pop(name, None)
         self._stop(placed.copies if placed else [])
 
-    def answer(self, invocation: Invocation, errors: ErrorResponses, deadline: Deadline) -> Response:
-        """Have a copy of the component that a request names answer it.
+    def answer(self, invocation: Invocation, errors: ErrorResponses, deadline: Deadline, answered_by: Answer[_T]) -> _T:
+        """Have a copy of the component that a request names answer it, as a whole or in parts.
 
         Raises:
             RejectedInvocationError: the request does not name a component of this endpoint that has a copy, or the copy
@@ -104,7 +106,7 @@ class ComponentServers:
                 raise errors.component_without_capacity()
             self._record(name, "InvocationsPerCopy", 1 / len(copies))
             try:
-                return answer(copies[next(placed.turns) % len(copies)], invocation, errors, deadline)
+                return answered_by(copies[next(placed.turns) % len(copies)], invocation, errors, deadline)
             except RetiredError:
                 continue  # the copies were changed meanwhile
 

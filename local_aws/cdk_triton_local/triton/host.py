@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from cdk_triton.errors import LocalError
 from cdk_triton.sagemaker import limits
-from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response, Variant
+from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response, StreamedResponse, Variant
 from cdk_triton_local.endpoints.metrics import Record
 from cdk_triton_local.triton.components import COMPONENT_HEADER, ComponentServers
 from cdk_triton_local.triton.deadline import Deadline
-from cdk_triton_local.triton.gateway import answer, choose_variant, validate_request
+from cdk_triton_local.triton.gateway import Answer, answer, choose_variant, stream, validate_request
 from cdk_triton_local.triton.loopback import loopback_library
 from cdk_triton_local.triton.model_data import ObjectStore
 from cdk_triton_local.triton.paths import shell_safe
@@ -31,6 +31,8 @@ from cdk_triton_local.triton.variant import RetiredError, RunningVariant, Varian
 
 __all__ = ["TritonHost"]
 
+
+_T = TypeVar("_T")
 
 _CLOSE_SECONDS: Final = 10.0  # for model data that is being fetched; a server that is starting ends at once
 
@@ -158,8 +160,14 @@ class TritonHost:
 
     def invoke(self, invocation: Invocation) -> Response:
         """Answer an invocation; see `EndpointHost.invoke`."""
+        return self._answer(invocation, Deadline(invocation.seconds), answer)
+
+    def stream(self, invocation: Invocation) -> Response | StreamedResponse:
+        """Answer an invocation in parts; see `EndpointHost.stream`."""
+        return self._answer(invocation, Deadline(limits.MAX_STREAM_SECONDS), stream)
+
+    def _answer(self, invocation: Invocation, deadline: Deadline, answered_by: Answer[_T]) -> _T | Response:
         errors = self._errors(invocation.endpoint)
-        deadline = Deadline(invocation.seconds)
         try:
             validate_request(invocation, errors)
             while True:
@@ -167,14 +175,14 @@ class TritonHost:
                 if endpoint is None:
                     raise errors.no_endpoint()
                 if not endpoint.variants:
-                    return self._components.answer(invocation, errors, deadline)
+                    return self._components.answer(invocation, errors, deadline, answered_by)
                 if COMPONENT_HEADER in invocation.headers:
                     raise errors.component_unexpected()
                 variant = choose_variant(endpoint.variants, invocation, errors)
                 for shadow in endpoint.shadows:
                     shadow.copy(variant, invocation, errors)
                 try:
-                    return answer(variant, invocation, errors, deadline)
+                    return answered_by(variant, invocation, errors, deadline)
                 except RetiredError:
                     continue  # an update swapped the variants meanwhile
         except RejectedInvocationError as rejection:

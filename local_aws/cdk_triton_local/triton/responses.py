@@ -11,7 +11,7 @@ import json
 from typing import Final
 
 from cdk_triton.sagemaker import limits
-from cdk_triton_local.endpoints import Response
+from cdk_triton_local.endpoints import BrokenStreamError, Response
 from cdk_triton_local.triton.connection import ContainerReply
 
 __all__ = ["ErrorResponses", "RejectedInvocationError"]
@@ -147,6 +147,19 @@ class ErrorResponses:
         """The container exceeded the time limit of an invocation (documentation of InvokeEndpoint: 60 seconds)."""
         return self._no_answer(f"Your invocation timed out while waiting for a response from container {CONTAINER}.")
 
+    def stream_broken(self) -> BrokenStreamError:
+        """The container died, or closed the connection, within its answer; the text is ours."""
+        return BrokenStreamError(
+            f"The connection to {CONTAINER} was closed before the end of the response. {self._hint}", "StreamBroken"
+        )
+
+    def stream_timeout(self) -> BrokenStreamError:
+        """The container exceeded the time limit of a streamed answer (repost.aws, "Invoke streaming timeout error")."""
+        return BrokenStreamError(
+            f"Your model {CONTAINER} did not complete sending the inference response in the allotted time.",
+            "ModelInvocationTimeExceeded",
+        )
+
     def model_not_ready(self, name: str) -> RejectedInvocationError:
         """The target model is still being downloaded or loaded (shape ModelNotReadyException); the text is ours."""
         return _rejected(429, "ModelNotReadyException", f"Model {name} is not ready for inference yet; try again.")
@@ -159,6 +172,13 @@ class ErrorResponses:
         """A fault of the local AWS itself."""
         return _rejected(500, "InternalFailure", reason)
 
+    @property
+    def _hint(self) -> str:
+        return (
+            f"See the log group {self._log_group} (here: `cdk-triton local logs --endpoint "
+            f"{self._endpoint}{self._log_options}`) for more information."
+        )
+
     def _no_answer(self, text: str) -> RejectedInvocationError:
         return self._model(0, f'Received server error (0) from {CONTAINER} with message "{text}"', text)
 
@@ -167,8 +187,7 @@ class ErrorResponses:
         return _rejected(
             424,
             "ModelError",
-            f"{text} See the log group {self._log_group} (here: `cdk-triton local logs --endpoint "
-            f"{self._endpoint}{self._log_options}`) for more information.",
+            f"{text} {self._hint}",
             ErrorCode=code,
             OriginalStatusCode=status,
             OriginalMessage=original,

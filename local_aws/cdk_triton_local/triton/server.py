@@ -7,6 +7,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,11 +17,15 @@ from cdk_triton.errors import LocalError, ServeError
 from cdk_triton.sagemaker import limits
 from cdk_triton.triton import serve_arguments, server_environment
 from cdk_triton_local import process
-from cdk_triton_local.triton.connection import Connections, ContainerReply, ServerGoneError
+from cdk_triton_local.triton.connection import Connections, ContainerReply, OpenReply, ServerGoneError
+from cdk_triton_local.triton.inference_type import front_end_arguments, generate_path, is_generating
 from cdk_triton_local.triton.loopback import exposed_sockets, listening_addresses
 from cdk_triton_local.triton.server_files import STAND_IN_BACKENDS, ServerFiles
 
-__all__ = ["ServerSettings", "TritonServer", "free_port"]
+__all__ = ["INVOCATIONS", "ServerSettings", "TritonServer", "free_port"]
+
+INVOCATIONS: Final = "/invocations"
+"""The path of requests to a single model (`SagemakerAPIServer::Handle`)."""
 
 _POLL_SECONDS: Final = 0.02
 _PING_SECONDS: Final = 2.0  # SageMaker's own limit for a ping
@@ -28,7 +33,7 @@ _ATTEMPTS: Final = 3  # a port that was free can be taken before the server bind
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 where shm_open(3) puts it on Linux
 _PYTHON_BACKENDS: Final = ("python", *STAND_IN_BACKENDS)
 _NEWER_OPTION: Final = "--http-max-input-size="  # of 25.06; the server here is older and has no such limit
-_PORT_TAKEN: Final = re.compile(r"Address already in use|failed to start SageMaker|Failed to start Sagemaker", re.I)
+_PORT_TAKEN: Final = re.compile(r"already in use|failed to start SageMaker|Failed to start Sagemaker", re.I)
 
 
 @dataclass(frozen=True)
@@ -109,8 +114,33 @@ class TritonServer:
         timeout: float | None = None,
     ) -> ContainerReply:
         """Send a request to the server's SageMaker endpoint, as `Connections.request` does, with the same errors."""
+        with closing(self.open(method, path, body, headers, timeout=timeout)) as opened, self.loss_noticed():
+            return ContainerReply(opened.status, opened.headers, opened.read())
+
+    def open(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> OpenReply:
+        """Send a request as `request` does, and return when the headers of the answer are here.
+
+        Read its body within `loss_noticed`.
+        """
+        connections = self._connections
+        if path == INVOCATIONS:
+            connections, path = self._invocations
+        with self.loss_noticed():
+            return connections.open(method, path, body, headers, timeout=timeout)
+
+    @contextmanager
+    def loss_noticed(self) -> Iterator[None]:
+        """Set `is_lost` if the server is gone; for reading from what `open` returned."""
         try:
-            return self._connections.request(method, path, body, headers, timeout=timeout)
+            yield
         except ServerGoneError:
             self.is_lost = not self._is_alive()
             raise
@@ -118,7 +148,7 @@ class TritonServer:
     def wait(self) -> int:
         """Wait until the process has ended, for whatever reason, and return its exit status."""
         status = self._child.wait()
-        self._connections.close()
+        self._close_connections()
         return status
 
     def answers_ping(self) -> bool:
@@ -136,12 +166,16 @@ class TritonServer:
             grace: seconds until it is killed.
         """
         self._child.stop(grace=grace)
-        self._connections.close()
+        self._close_connections()
 
     def kill(self) -> None:
         """End the process at once."""
         self._child.kill()
+        self._close_connections()
+
+    def _close_connections(self) -> None:
         self._connections.close()
+        self._invocations[0].close()
 
     def _is_alive(self) -> bool:
         """A process that is being killed loses its sockets one after the other."""
@@ -162,6 +196,7 @@ class TritonServer:
         if listening_addresses(self.port):
             raise _PortTakenError(self.port)
         self._connections = Connections(self.port, timeout=limits.MAX_INVOCATION_SECONDS)
+        self._front_end = self._settings.ports() if is_generating(self._environment) else None
         directory = self._repository.parent / "work"  # Python models find their working directory in sys.path
         directory.mkdir(exist_ok=True)
         with self.log_file.open("ab") as log:
@@ -174,6 +209,11 @@ class TritonServer:
                 leftovers=str(_SHARED_MEMORY / f"{self._memory_prefix}*"),
                 listed=self._temporary,
             )
+        self._invocations = self._connections, INVOCATIONS
+        if self._front_end is not None:
+            model = server_environment(self._environment, self._directories())["SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"]
+            connections = Connections(self._front_end, timeout=limits.MAX_INVOCATION_SECONDS)
+            self._invocations = connections, generate_path(self._environment, model)
         try:
             self._wait_until_ready(log_start)
             self._reject_other_interfaces()
@@ -198,6 +238,8 @@ class TritonServer:
             if argument.startswith(_NEWER_OPTION):
                 continue
             yield re.sub(r"(/opt/ml/model|/tmp/sagemaker)(?![\w.-])/?", lambda _: f"{self._repository}/", argument)
+        if self._front_end is not None:
+            yield from front_end_arguments(self._front_end)
         yield f"--backend-directory={self._settings.files.backends}"
         for backend in _PYTHON_BACKENDS:  # a name to clean up by: stubs that are killed leave their memory behind
             yield f"--backend-config={backend},shm-region-prefix-name={self._memory_prefix}"

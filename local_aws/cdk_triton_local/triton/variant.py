@@ -15,6 +15,7 @@ from cdk_triton.sagemaker import limits
 from cdk_triton_local.endpoints import Container, Variant
 from cdk_triton_local.endpoints.metrics import Record
 from cdk_triton_local.triton.deadline import Deadline
+from cdk_triton_local.triton.inference_type import read_variables
 from cdk_triton_local.triton.model_data import (
     ObjectStore,
     S3Location,
@@ -255,7 +256,7 @@ class RunningVariant:
 
 
 def _environment_in_sagemaker(container: Container) -> dict[str, str]:
-    environment = dict(container.environment)
+    environment = read_variables(container.environment, container.image)
     if container.mode == "MultiModel":
         environment["SAGEMAKER_MULTI_MODEL"] = "true"
     return environment

@@ -51,6 +51,9 @@ class EndpointDouble:
     def invoke(self, invocation: Invocation) -> Response:
         return Response(200, {}, b"")
 
+    def stream(self, invocation: Invocation) -> Response:
+        return self.invoke(invocation)
+
     def close(self) -> None:
         pass
 
