@@ -56,6 +56,10 @@ def test_an_option_that_a_method_does_not_have_is_a_type_error(endpoint: Any, re
         client.submit(X, target_model="a.tar.gz")  # type: ignore[call-arg]
     with unexpected("TritonClient.for_repository", "outputs"):
         client.for_repository(repository, outputs=["x"])  # type: ignore[call-arg]
+    with unexpected("TritonClient.stream", "target_model"):
+        client.stream(X, target_model="a.tar.gz")  # type: ignore[call-arg]
+    with unexpected("RepositoryClient.generate", "outputs"):
+        checked.generate(X, outputs=["x"])  # type: ignore[call-arg]
     with unexpected("RepositoryClient.infer", "target_model"):
         checked.infer(X, target_model="b.tar.gz")  # type: ignore[call-arg]
     with unexpected("RepositoryClient.infer_many", "binary"):
@@ -71,6 +75,8 @@ def test_an_option_that_a_method_for_asyncio_does_not_have_is_a_type_error(
             checked = client.for_repository(repository)
             with unexpected("AsyncTritonClient.infer", "ensembel"):
                 await client.infer(X, ensembel="text")  # type: ignore[call-arg]
+            with unexpected("AsyncTritonClient.stream", "binary"):
+                await client.stream(X, binary=True)  # type: ignore[call-arg]
             with unexpected("AsyncTritonClient.submit", "target_model"):
                 await client.submit(X, target_model="a.tar.gz")  # type: ignore[call-arg]
             with unexpected("AsyncRepositoryClient.infer_many", "binary"):

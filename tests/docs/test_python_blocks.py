@@ -24,6 +24,7 @@ from tests.hosting.conftest import World
 from cdk_triton.checks import registry, rules
 from cdk_triton_local.aws import LocalAws
 from cdk_triton_local.cloudformation.resource_types import base
+from cdk_triton_local.wire import event_stream
 
 __all__ = ["endpoint"]  # a fixture
 
@@ -42,10 +43,17 @@ ANSWER = json.dumps({"model_name": "any", "model_version": "1", "outputs": OUTPU
 
 
 def answer(headers: Mapping[str, str], body: bytes) -> Answer:
-    """Answer with the outputs that the pages read; an asynchronous request, with the place of its answer."""
+    """Answer with the outputs that the pages read.
+
+    An asynchronous request is answered with the place of its answer, and a request for a stream with one event.
+    """
     if "x-amzn-sagemaker-inference-id" in headers:
         place = {"X-Amzn-SageMaker-OutputLocation": f"s3://bucket/{SUBMITTED}"}
         return Answer(b'{"InferenceId": "1"}', "application/json", 202, place)
+    if b'"PROMPT"' in body:
+        kinds = {"X-Amzn-SageMaker-Content-Type": "text/event-stream"}
+        part = event_stream.payload_part(b'data: {"TEXT": "there was", "model_name": "any"}\n\n')
+        return Answer(part, event_stream.CONTENT_TYPE, headers=kinds)
     header, repeated = identity(body, headers["content-type"])
     return repeated if header["inputs"][0]["name"] == "x" else Answer(ANSWER, "application/json")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,8 +100,25 @@ class StreamingAccount:
         self.sagemaker, self.s3 = self.aws.client("sagemaker"), self.aws.client("s3")
         self.runtime = self.aws.client("sagemaker-runtime")
         self.s3.create_bucket(Bucket=_BUCKET)
-        self.s3.put_object(Bucket=_BUCKET, Key="several.tar.gz", Body=_archive(_GENERATOR, _DECOUPLED))
-        self.s3.put_object(Bucket=_BUCKET, Key="one.tar.gz", Body=_archive(_ONE_ANSWER, ""))
+        self.archive("several", _CONFIG.replace("DECOUPLED", _DECOUPLED), _GENERATOR)
+        self.archive("one", _CONFIG.replace("DECOUPLED", ""), _ONE_ANSWER)
+
+    def archive(self, name: str, config: str, program: str, directory: Path | None = None) -> None:
+        """Store the archive of a model for `endpoint`, and write the model into a directory if there is one."""
+        files = {"generator/config.pbtxt": config, "generator/1/model.py": program}
+        self.s3.put_object(Bucket=_BUCKET, Key=f"{name}.tar.gz", Body=_archive(files))
+        for path, text in files.items():
+            if directory is None:
+                return
+            file = directory / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+
+    def repository(self) -> Path:
+        """The directory of the model with several answers."""
+        directory = self.directory / "repository"
+        self.archive("several", _CONFIG.replace("DECOUPLED", _DECOUPLED), _GENERATOR, directory)
+        return directory
 
     def endpoint(
         self, inference_type: str = "generate_stream", *, model: str = "several", release: str = "25.09"
@@ -176,9 +193,8 @@ def streaming_account(directory: Path) -> Iterator[StreamingAccount]:
         yield StreamingAccount(aws, directory)
 
 
-def _archive(program: str, policy: str) -> bytes:
+def _archive(files: Mapping[str, str]) -> bytes:
     buffer = io.BytesIO()
-    files = {"generator/config.pbtxt": _CONFIG.replace("DECOUPLED", policy), "generator/1/model.py": program}
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         for path, text in files.items():
             member = tarfile.TarInfo(path)

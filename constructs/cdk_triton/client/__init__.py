@@ -16,10 +16,13 @@ from cdk_triton.client.aio import AsyncTritonClient
 from cdk_triton.client.async_result import AsyncResult
 from cdk_triton.client.endpoint import TritonClient
 from cdk_triton.client.payload import InferenceResult
+from cdk_triton.client.streams import AsyncResultStream, ResultStream
 
 __all__ = [
     "AsyncResult",
+    "AsyncResultStream",
     "AsyncTritonClient",
     "InferenceResult",
+    "ResultStream",
     "TritonClient",
 ]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from cdk_triton._options import takes
 from cdk_triton.client.aio_runtime import AioRuntime
 from cdk_triton.client.contract import Contract
+from cdk_triton.client.generation import flattened
 from cdk_triton.client.invocation import Invocation
 from cdk_triton.client.many import Answer, Batch, Batches, arrays_of, can_be_halved, check_bounds
 from cdk_triton.client.names import MAX_AGE_SECONDS, FixedNames, Names, ParameterNames, Target, is_gone
 from cdk_triton.client.options import (
+    GenerateOptions,
+    GenerateRequestOptions,
     InferManyOptions,
     InferOptions,
     RequestOptions,
@@ -21,8 +25,10 @@ from cdk_triton.client.options import (
     SubmitOptions,
     TargetOptions,
     listed,
+    single_model,
 )
 from cdk_triton.client.runtime import default_client, foreign_errors_translated
+from cdk_triton.client.streams import STREAM_PERMISSION, AsyncResultStream
 from cdk_triton.client.submission import PERMISSION, Submission
 from cdk_triton.errors import CdkTritonError, ConfigurationError, InvocationError
 
@@ -36,6 +42,8 @@ if TYPE_CHECKING:
     from cdk_triton.triton import ModelRepository
 
 __all__ = ["AsyncRepositoryClient", "AsyncTritonClient"]
+
+_T = TypeVar("_T")
 
 
 class AsyncTritonClient:
@@ -123,14 +131,57 @@ class AsyncTritonClient:
     @takes(InferOptions)
     async def infer(self, inputs: Inputs, **options: Unpack[InferOptions]) -> InferenceResult:
         """Run one inference, with the arguments, result and errors of `TritonClient.infer`."""
+
+        async def send(target: Target) -> InferenceResult:
+            invocation = Invocation.of(target, inputs, options)
+            return invocation.result(*await self._answer(invocation))
+
+        return await self._renewing(options, send)
+
+    @takes(GenerateOptions)
+    async def stream(self, inputs: Mapping[str, Any], **options: Unpack[GenerateOptions]) -> AsyncResultStream:
+        """Send one request, and return its results as they arrive, as `TritonClient.stream` does.
+
+        Returns:
+            An asynchronous iterator: `async for result in await client.stream(inputs)`.
+        """
+        return await self._stream(inputs, None, options)
+
+    @takes(GenerateOptions)
+    async def generate(self, inputs: Mapping[str, Any], **options: Unpack[GenerateOptions]) -> InferenceResult:
+        """Send one request, and return its only result, as `TritonClient.generate` does."""
+        return await self._generate(inputs, None, options)
+
+    async def _stream(
+        self, inputs: Mapping[str, Any], contract: Contract | None, options: GenerateOptions
+    ) -> AsyncResultStream:
+        async def send(target: Target) -> AsyncResultStream:
+            invocation, sent = Invocation.generating(target, inputs, options), time.monotonic()
+            with foreign_errors_translated(invocation.where, STREAM_PERMISSION):
+                response = await self._open[0].invoke_endpoint_with_response_stream(**invocation.arguments)
+            return AsyncResultStream(invocation, response, sent, contract)
+
+        return await self._renewing({}, send)
+
+    async def _generate(
+        self, inputs: Mapping[str, Any], contract: Contract | None, options: GenerateOptions
+    ) -> InferenceResult:
+        async def send(target: Target) -> InferenceResult:
+            invocation = Invocation.generating(target, inputs, options)
+            return invocation.generated(*await self._answer(invocation), contract)
+
+        return await self._renewing({}, send)
+
+    async def _renewing(self, options: TargetOptions, send: Callable[[Target], Awaitable[_T]]) -> _T:
+        """Send a request as `TritonClient._renewing` does."""
         names = self._open[1]
         target = await self._target(options)
         try:
-            return await self._send(Invocation.of(target, inputs, options))
+            return await send(target)
         except InvocationError as error:
             if not is_gone(error) or not await asyncio.to_thread(names.renew, target):
                 raise
-        return await self._send(Invocation.of(await self._target(options), inputs, options))
+        return await send(await self._target(options))
 
     async def _target(self, options: TargetOptions) -> Target:
         names, ensemble, target_model = self._open[1], options.get("ensemble"), options.get("target_model")
@@ -138,10 +189,10 @@ class AsyncTritonClient:
             return await asyncio.to_thread(names.target, ensemble, target_model)
         return names.target(ensemble, target_model)
 
-    async def _send(self, invocation: Invocation) -> InferenceResult:
+    async def _answer(self, invocation: Invocation) -> tuple[Mapping[str, Any], bytes]:
         with foreign_errors_translated(invocation.where):
             response = await self._open[0].invoke_endpoint(**invocation.arguments)
-        return invocation.result(response, response["Body"].read())
+        return response, response["Body"].read()
 
     @takes(InferManyOptions)
     async def infer_many(
@@ -224,6 +275,20 @@ class AsyncRepositoryClient:
         options["outputs"] = self.contract.known_outputs(options.get("outputs"))
         arrays = self.contract.complete(inputs)
         return self.contract.check(await self.client.infer(arrays, **self.target, **options))
+
+    @takes(GenerateRequestOptions)
+    async def stream(self, inputs: Mapping[str, Any], **options: Unpack[GenerateRequestOptions]) -> AsyncResultStream:
+        """Return the results of one request as they arrive, as `RepositoryClient.stream` does."""
+        return await self.client._stream(
+            flattened(self.contract, inputs), self.contract, {**single_model(self.target), **options}
+        )
+
+    @takes(GenerateRequestOptions)
+    async def generate(self, inputs: Mapping[str, Any], **options: Unpack[GenerateRequestOptions]) -> InferenceResult:
+        """Return the only result of one request, as `RepositoryClient.generate` does."""
+        return await self.client._generate(
+            flattened(self.contract, inputs), self.contract, {**single_model(self.target), **options}
+        )
 
     @takes(RequestOptions)
     async def infer_many(

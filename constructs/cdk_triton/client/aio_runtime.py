@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cdk_triton.client.runtime import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS
@@ -11,15 +12,15 @@ from cdk_triton.client.signed_calls import SignedCalls
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     import aiohttp
     import boto3
     from botocore.credentials import ReadOnlyCredentials
 
-    from cdk_triton.client.signed_calls import Call
+    from cdk_triton.client.signed_calls import Call, EventReader
 
-__all__ = ["AioRuntime"]
+__all__ = ["AioEventStream", "AioRuntime"]
 
 _LARGE_BYTES = 262_144
 """Hashing or copying a larger body at once would hold up the other calls of the event loop."""
@@ -87,6 +88,19 @@ class AioRuntime:
         """Call InvokeEndpointAsync, as `invoke_endpoint` does."""
         return await self.send("InvokeEndpointAsync", await self.sign("InvokeEndpointAsync", arguments))
 
+    async def invoke_endpoint_with_response_stream(self, **arguments: Any) -> dict[str, Any]:
+        """Call InvokeEndpointWithResponseStream, as `invoke_endpoint` does; `Body` is an `AioEventStream`."""
+        operation = "InvokeEndpointWithResponseStream"
+        call = await self.sign(operation, arguments)
+        response = await self._post(call)
+        if response.status >= 300:
+            with _errors_translated(call.url):
+                answer = await response.read()
+            return self._calls.read(operation, response.status, response.headers, answer)
+        events = self._calls.events(operation)
+        members = self._calls.members(operation, response.headers)
+        return {**members, "Body": AioEventStream(response, events, call.url)}
+
     async def close(self) -> None:
         """Close the connections."""
         await self._session.close()
@@ -109,23 +123,24 @@ class AioRuntime:
             ClientError: the answer is an error.
             BotoCoreError: there is no connection or no answer.
         """
-        import aiohttp
+        async with await self._post(call) as response:
+            with _errors_translated(call.url):
+                answer = await response.read()
+        return self._calls.read(operation, response.status, response.headers, answer)
+
+    async def _post(self, call: Call) -> aiohttp.ClientResponse:
         from yarl import URL
 
         body = call.body
-        try:
+        with _errors_translated(call.url):
             # The path is encoded already, as it is in the signature. aiohttp sends a file in pieces, which lets the
             # other calls go on, and bytes at once.
-            async with self._session.post(
+            return await self._session.post(
                 URL(call.url, encoded=True),
                 data=io.BytesIO(body) if len(body) > _LARGE_BYTES else body,
                 headers=call.headers,
                 allow_redirects=False,
-            ) as response:
-                answer = await response.read()
-        except (TimeoutError, aiohttp.ClientError) as error:
-            raise _as_botocore_error(error, call.url) from error
-        return self._calls.read(operation, response.status, response.headers, answer)
+            )
 
     async def _credentials(self) -> ReadOnlyCredentials:
         """Return valid credentials. One thread renews expired ones, for all calls that wait for them."""
@@ -135,6 +150,45 @@ class AioRuntime:
             self._renewal = asyncio.create_task(asyncio.to_thread(self._calls.credentials))
         # A call that is cancelled does not cancel what others wait for.
         return await asyncio.shield(self._renewal)
+
+
+class AioEventStream:
+    """The events of a streamed answer, as boto3's `EventStream` has them, for `async for`.
+
+    Args:
+        response: the open answer.
+        events: reads its body.
+        url: what was called, for messages.
+    """
+
+    def __init__(self, response: aiohttp.ClientResponse, events: EventReader, url: str) -> None:
+        self._response, self._events, self._url = response, events, url
+
+    async def __aiter__(self) -> AsyncIterator[Mapping[str, Any]]:
+        """Wait for each event.
+
+        Raises:
+            ClientError: an event is an error.
+            BotoCoreError: the connection broke, or nothing arrived in time.
+        """
+        with _errors_translated(self._url):
+            async for data in self._response.content.iter_any():
+                for event in self._events.feed(data):
+                    yield event
+
+    def close(self) -> None:
+        """Close the connection, if the answer is not complete."""
+        self._response.close()
+
+
+@contextmanager
+def _errors_translated(url: str) -> Iterator[None]:
+    import aiohttp
+
+    try:
+        yield
+    except (TimeoutError, aiohttp.ClientError) as error:
+        raise _as_botocore_error(error, url) from error
 
 
 def _tls_context() -> Any:

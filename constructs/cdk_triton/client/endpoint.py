@@ -1,19 +1,23 @@
-"""`TritonClient`: one endpoint, `infer` for a real-time one and `submit` for an asynchronous one."""
+"""`TritonClient`: `infer` calls an endpoint, `stream` one that generates, `submit` an asynchronous one."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from cdk_triton._options import takes
 from cdk_triton.client.contract import Contract
 from cdk_triton.client.direct_runtime import DirectRuntime
+from cdk_triton.client.generation import flattened
 from cdk_triton.client.invocation import Invocation
 from cdk_triton.client.many import Answer, Batch, Batches, arrays_of, can_be_halved, check_bounds
 from cdk_triton.client.names import MAX_AGE_SECONDS, FixedNames, Names, ParameterNames, Target, is_gone
 from cdk_triton.client.options import (
+    GenerateOptions,
+    GenerateRequestOptions,
     InferManyOptions,
     InferOptions,
     RequestOptions,
@@ -21,15 +25,18 @@ from cdk_triton.client.options import (
     SubmitOptions,
     TargetOptions,
     listed,
+    single_model,
 )
 from cdk_triton.client.runtime import (
     AsyncRuntime,
     SageMakerRuntime,
+    StreamingRuntime,
     default_client,
     default_runtime,
     foreign_errors_translated,
     takes_body,
 )
+from cdk_triton.client.streams import STREAM_PERMISSION, ResultStream
 from cdk_triton.client.submission import PERMISSION, Submission
 from cdk_triton.errors import CdkTritonError, InvocationError
 
@@ -43,6 +50,8 @@ if TYPE_CHECKING:
     from cdk_triton.triton import ModelRepository
 
 __all__ = ["RepositoryClient", "TritonClient"]
+
+_T = TypeVar("_T")
 
 
 class TritonClient:
@@ -162,13 +171,81 @@ class TritonClient:
         return self._infer(self._runtime, inputs, **options)
 
     def _infer(self, runtime: SageMakerRuntime, inputs: Inputs, **options: Unpack[InferOptions]) -> InferenceResult:
+        return self._renewing(options, lambda target: _send(runtime, Invocation.of(target, inputs, options)))
+
+    @takes(GenerateOptions)
+    def stream(self, inputs: Mapping[str, Any], **options: Unpack[GenerateOptions]) -> ResultStream:
+        """Send one request, and return its results one after another, each as it arrives.
+
+        The container must be that of a single model with the `inference_type` "generate_stream". With "generate", the
+        stream has one result. SageMaker gives a container 8 minutes until the end of a stream. A client with a
+        `runtime` of its own reads with the time limits of that runtime; by default a stream may be silent for 70
+        seconds.
+
+        Args:
+            inputs: a mapping from each input tensor's name to a number, a string, or a list or an array with at most
+                one dimension that is not 1. Triton's generate protocol has no shapes: the server derives each shape
+                from the number of elements and the model's `dims`. FP16 and BF16 cannot be sent.
+            **options: custom parameters, the variant and more; `GenerateOptions` lists all options.
+
+        Returns:
+            An iterator. The outputs of its results are one-dimensional. JSON has no types, so numbers are `int64` or
+            `float64`, unless `for_repository` knows the types of the model.
+
+        Raises:
+            ConfigurationError: an input cannot be sent, or boto3 rejects an argument.
+            PayloadTooLargeError: the request body is larger than 6,291,456 bytes; nothing was sent.
+            InvocationError: as `infer` raises it, with its subclasses. The iterator raises it, too: a `ModelError` if a
+                later answer is an error or the container breaks the stream off.
+        """
+        return self._stream(inputs, None, options)
+
+    @takes(GenerateOptions)
+    def generate(self, inputs: Mapping[str, Any], **options: Unpack[GenerateOptions]) -> InferenceResult:
+        """Send one request in Triton's generate protocol, and return its only result.
+
+        The container must be that of a single model with the `inference_type` "generate" or "generate_stream".
+
+        Args:
+            inputs: the inputs, as in `stream`.
+            **options: custom parameters, the variant and more; `GenerateOptions` lists all options.
+
+        Raises:
+            ConfigurationError: as `stream` raises it.
+            InvocationError: as `infer` raises it, with its subclasses, or the model has no result or several. With
+                "generate", several results are a `ModelError`, which SageMaker counts as a success.
+        """
+        return self._generate(inputs, None, options)
+
+    def _stream(self, inputs: Mapping[str, Any], contract: Contract | None, options: GenerateOptions) -> ResultStream:
+        def send(target: Target) -> ResultStream:
+            invocation, sent = Invocation.generating(target, inputs, options), time.monotonic()
+            with foreign_errors_translated(invocation.where, STREAM_PERMISSION):
+                response = cast("StreamingRuntime", self._runtime).invoke_endpoint_with_response_stream(
+                    **invocation.arguments
+                )
+            return ResultStream(invocation, response, sent, contract)
+
+        return self._renewing({}, send)
+
+    def _generate(
+        self, inputs: Mapping[str, Any], contract: Contract | None, options: GenerateOptions
+    ) -> InferenceResult:
+        def send(target: Target) -> InferenceResult:
+            invocation = Invocation.generating(target, inputs, options)
+            return invocation.generated(*_answer(self._runtime, invocation), contract)
+
+        return self._renewing({}, send)
+
+    def _renewing(self, options: TargetOptions, send: Callable[[Target], _T]) -> _T:
+        """Send a request, and send it once more if its target is gone and another one replaces it."""
         target = self._target(options)
         try:
-            return _send(runtime, Invocation.of(target, inputs, options))
+            return send(target)
         except InvocationError as error:
             if not is_gone(error) or not self._names.renew(target):
                 raise
-        return _send(runtime, Invocation.of(self._target(options), inputs, options))
+        return send(self._target(options))
 
     def _target(self, options: TargetOptions) -> Target:
         return self._names.target(options.get("ensemble"), options.get("target_model"))
@@ -308,6 +385,30 @@ class RepositoryClient:
         arrays = self.contract.complete(inputs)
         return self.contract.check(self.client.infer(arrays, **self.target, **options))
 
+    @takes(GenerateRequestOptions)
+    def stream(self, inputs: Mapping[str, Any], **options: Unpack[GenerateRequestOptions]) -> ResultStream:
+        """Return the results of one request as they arrive, as `TritonClient.stream` does, with the types of the model.
+
+        Args:
+            inputs: the inputs, as in `infer`. They may have any shape from which Triton makes the same tensor again.
+            **options: options of `TritonClient.stream`; `GenerateRequestOptions` lists them.
+
+        Raises:
+            ConfigurationError: an input does not fit `config.pbtxt` or Triton's generate protocol, or the client has a
+                target model; nothing was sent.
+            InvocationError: `TritonClient.stream` raises it.
+        """
+        return self.client._stream(
+            flattened(self.contract, inputs), self.contract, {**single_model(self.target), **options}
+        )
+
+    @takes(GenerateRequestOptions)
+    def generate(self, inputs: Mapping[str, Any], **options: Unpack[GenerateRequestOptions]) -> InferenceResult:
+        """Return the only result of one request, as `TritonClient.generate` does, with the inputs of `stream`."""
+        return self.client._generate(
+            flattened(self.contract, inputs), self.contract, {**single_model(self.target), **options}
+        )
+
     @takes(RequestOptions)
     def infer_many(
         self, requests: Iterable[Mapping[str, Any]], *, concurrency: int = 16, **options: Unpack[RequestOptions]
@@ -335,10 +436,13 @@ class RepositoryClient:
 
 
 def _send(runtime: SageMakerRuntime, invocation: Invocation) -> InferenceResult:
+    return invocation.result(*_answer(runtime, invocation))
+
+
+def _answer(runtime: SageMakerRuntime, invocation: Invocation) -> tuple[Mapping[str, Any], bytes]:
     with foreign_errors_translated(invocation.where):
         response = runtime.invoke_endpoint(**invocation.arguments)
-        body = response["Body"].read()
-    return invocation.result(response, body)
+        return response, response["Body"].read()
 
 
 def _unchanged(result: InferenceResult) -> InferenceResult:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
+
+from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from tritonclient.http import InferRequestedOutput
 
 __all__ = [
+    "GenerateOptions",
+    "GenerateRequestOptions",
     "InferManyOptions",
     "InferOptions",
     "RequestOptions",
@@ -16,6 +20,7 @@ __all__ = [
     "SubmitOptions",
     "TargetOptions",
     "listed",
+    "single_model",
 ]
 
 
@@ -85,6 +90,46 @@ class InferOptions(SingleRequestOptions, TargetOptions, total=False):
 
 class InferManyOptions(RequestOptions, TargetOptions, total=False):
     """The options of `infer_many`: the options of every request, and the options that select the model."""
+
+
+class GenerateRequestOptions(TypedDict, total=False):
+    """Options of `stream` and `generate` for one request. Triton's generate protocol has no others.
+
+    Attributes:
+        parameters: custom parameters of the request, for models that read them.
+        request_id: your own identifier of the request. It is also in `InferenceResult.request_id`.
+    """
+
+    parameters: Mapping[str, str | int | bool] | None
+    request_id: str
+
+
+class GenerateOptions(GenerateRequestOptions, total=False):
+    """The options of `stream` and `generate`. They have no target model, because multi-model endpoints do not generate.
+
+    Attributes:
+        target_variant: the production variant to invoke; by default SageMaker chooses by the variants' weights.
+        inference_component: the component to invoke on an endpoint with components.
+    """
+
+    target_variant: str | None
+    inference_component: str | None
+
+
+def single_model(target: TargetOptions) -> GenerateOptions:
+    """Return the options of a target for a request to generate.
+
+    Raises:
+        ConfigurationError: they name a model of a multi-model endpoint.
+    """
+    for name in ("ensemble", "target_model"):
+        if target.get(name) is not None:
+            raise ConfigurationError(
+                f"stream() and generate() cannot call {name}={target[name]!r}, because containers of multi-model "
+                "endpoints always infer: deploy the model as a TritonModel, and omit this option"
+            )
+    kept = {name: value for name, value in target.items() if name not in ("ensemble", "target_model")}
+    return cast("GenerateOptions", kept)
 
 
 def listed(outputs: Iterable[str | InferRequestedOutput] | None) -> list[str | InferRequestedOutput] | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdk_triton._wording import quoted
 from cdk_triton.client.options import listed
-from cdk_triton.client.tensors import decode_tensor, encode_tensor
+from cdk_triton.client.tensors import decode_tensor, encode_tensor, json_values
 from cdk_triton.errors import ConfigurationError, InvocationError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cdk_triton.client.options import SingleRequestOptions
     from cdk_triton.client.tensors import Inputs
 
-__all__ = ["InferenceResult", "decode", "decode_stored", "encode"]
+__all__ = ["InferenceResult", "custom_parameters", "decode", "decode_stored", "encode"]
 
 # `src/sagemaker_server.cc`: the text must stand at the very start of the header, without a space.
 _BINARY = "application/vnd.sagemaker-triton.binary+json;json-header-size="
@@ -60,7 +60,16 @@ class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
         """
         from tritonclient.http import InferenceServerClient
 
-        return InferenceServerClient.parse_response_body(self._body, header_length=self._header_size)
+        body = self._body or _TEXT.encode(self._as_json()).encode()
+        return InferenceServerClient.parse_response_body(body, header_length=self._header_size)
+
+    def _as_json(self) -> dict[str, Any]:
+        """The response that Triton's infer protocol would have for a result of another protocol."""
+        outputs = [
+            {"name": name, "datatype": self.datatypes[name], "shape": array.shape, "data": json_values(name, array)}
+            for name, array in self.outputs.items()
+        ]
+        return {**self._response, "outputs": outputs}
 
     @property
     def model_name(self) -> str:
@@ -113,7 +122,7 @@ def encode(inputs: Inputs, options: SingleRequestOptions) -> tuple[bytes, str]:
         _reject_twice([output["name"] for output in wanted])
         request["outputs"] = wanted
     # Triton gives outputs that are not named as JSON, unless the request says otherwise.
-    more = ({} if wanted else {"binary_data_output": binary}) | _custom(options.get("parameters"))
+    more = ({} if wanted else {"binary_data_output": binary}) | custom_parameters(options.get("parameters"))
     if more:
         request["parameters"] = more
     try:
@@ -241,7 +250,12 @@ def _requested(output: str | InferRequestedOutput, *, binary: bool) -> dict[str,
     return entry
 
 
-def _custom(parameters: Mapping[str, str | int | bool] | None) -> dict[str, Any]:
+def custom_parameters(parameters: Mapping[str, str | int | bool] | None) -> dict[str, Any]:
+    """Return the parameters of a request that the caller gave.
+
+    Raises:
+        ConfigurationError: the server gives a name a meaning of its own.
+    """
     if not parameters:
         return {}
     from tritonclient.utils import TRITON_RESERVED_REQUEST_PARAMS, TRITON_RESERVED_REQUEST_PARAMS_PREFIX

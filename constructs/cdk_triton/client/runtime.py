@@ -31,6 +31,7 @@ __all__ = [
     "SERVICE_ERRORS",
     "AsyncRuntime",
     "SageMakerRuntime",
+    "StreamingRuntime",
     "default_client",
     "default_runtime",
     "foreign_errors_translated",
@@ -58,7 +59,9 @@ _NO_DATA = "Failed to download model data"
 SERVICE_ERRORS: Mapping[str, tuple[type[InvocationError], str]] = {
     "InternalDependencyException": (InvocationError, _AGAIN),
     "InternalFailure": (InvocationError, _AGAIN),
+    "InternalStreamFailure": (InvocationError, _AGAIN),
     "ModelError": (ModelError, "read more in the log of the endpoint"),
+    "ModelStreamError": (ModelError, "read more in the log of the endpoint"),
     "ModelNotReadyException": (ModelNotReadyError, "wait for the model to be loaded and call again"),
     "ServiceUnavailable": (InvocationError, "the endpoint is busy or out of capacity; call again more slowly"),
     "ValidationError": (
@@ -79,6 +82,20 @@ SERVICE_ERRORS: Mapping[str, tuple[type[InvocationError], str]] = {
 """Exception class and fix by SageMaker's error code; an unlisted code becomes a plain `InvocationError`."""
 
 
+_GENERATES = (
+    "call generate() or stream() instead of infer() if the container has the inference_type 'generate' or "
+    "'generate_stream'"
+)
+_OTHER_PROTOCOL = {
+    "parameter 'inputs' has invalid type": _GENERATES,
+    "The document root must not be followed by other values": _GENERATES,
+    "attempt to access non-existing object member 'inputs'": (
+        "call infer() instead of generate() or stream() if the container has no inference_type, or set "
+        "inference_type='generate_stream' in its ContainerEnvironment"
+    ),
+}
+"""What Triton answers to a request in the other protocol, by words of its message, and what to do."""
+
 _DENIED = ("AccessDenied", "AccessDeniedException")
 
 
@@ -95,6 +112,14 @@ class AsyncRuntime(Protocol):
 
     def invoke_endpoint_async(self, *args: Any, **kwargs: Any) -> Any:
         """Call InvokeEndpointAsync."""
+        ...
+
+
+class StreamingRuntime(Protocol):
+    """The part of the same client that `stream` needs."""
+
+    def invoke_endpoint_with_response_stream(self, *args: Any, **kwargs: Any) -> Any:
+        """Call InvokeEndpointWithResponseStream."""
         ...
 
 
@@ -205,6 +230,9 @@ def _from_service(error: ClientError, where: str, permission: str) -> Invocation
         fix = f"allow the caller {permission}"
     elif permission and code not in SERVICE_ERRORS:
         fix = "look the error up in the API reference of the service"
+    if code == "ModelStreamError":  # AWS's text; botocore drops the ErrorCode
+        text = f"{where}: the model container broke its answer off: {message}; {fix}"
+        return ModelError(text, status=0, original_message=message)
     if kind is not ModelError:
         return kind(f"{where}: AWS answered {code}: {message}; {fix}")
     status = int(response.get("OriginalStatusCode") or 0)
@@ -227,6 +255,7 @@ def model_error(where: str, status: int, words: str, log: str = "") -> ModelErro
         log: the place of its log, as the end of the message.
     """
     _, fix = SERVICE_ERRORS["ModelError"]
+    fix = next((other for sign, other in _OTHER_PROTOCOL.items() if sign in words), fix)
     outcome = f"answered {status}" if status else "did not answer"
     # What the server answers about a model that does not load has many lines, with the cause in the last ones.
     reason = rejected_model(words) or _without_full_stop(words)

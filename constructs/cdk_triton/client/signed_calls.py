@@ -7,7 +7,7 @@ answers. So a call that another HTTP library sends succeeds and fails as a call 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
@@ -19,9 +19,13 @@ if TYPE_CHECKING:
     import boto3
     from botocore.credentials import Credentials, ReadOnlyCredentials
 
-__all__ = ["Call", "SignedCalls"]
+__all__ = ["Call", "EventReader", "SignedCalls"]
 
-_OPERATIONS = {"InvokeEndpoint": "invocations", "InvokeEndpointAsync": "async-invocations"}
+_OPERATIONS = {
+    "InvokeEndpoint": "invocations",
+    "InvokeEndpointAsync": "async-invocations",
+    "InvokeEndpointWithResponseStream": "invocations-response-stream",
+}
 """Operations and the last parts of their paths (`requestUri` in the service model)."""
 
 
@@ -40,6 +44,40 @@ class Call:
     path: str
     headers: Mapping[str, str]
     body: bytes
+
+
+class EventReader:
+    """Turns the bytes of an event stream into the events that botocore's `EventStream` returns.
+
+    Args:
+        operation: the operation, for errors.
+        shape: the shape of the events.
+        parser: the parser of the protocol.
+    """
+
+    def __init__(self, operation: str, shape: Any, parser: Any) -> None:
+        from botocore.eventstream import EventStreamBuffer
+
+        self._operation, self._shape = operation, shape
+        self._parser = parser.EVENT_STREAM_PARSER_CLS()
+        self._buffer = EventStreamBuffer()
+
+    def feed(self, data: bytes) -> Iterator[Mapping[str, Any]]:
+        """Return the events that these bytes complete.
+
+        Raises:
+            EventStreamError: an event is an error.
+            ParserError: the bytes are not an event stream.
+        """
+        from botocore.exceptions import EventStreamError
+
+        self._buffer.add_data(data)
+        for message in self._buffer:
+            response = message.to_response_dict()
+            event = self._parser.parse(response, self._shape)
+            if response["status_code"] != 200:
+                raise EventStreamError(event, self._operation)
+            yield event
 
 
 class SignedCalls:
@@ -100,7 +138,7 @@ class SignedCalls:
         """Write a call. Send it at once, because its signature contains the time.
 
         Args:
-            operation: `InvokeEndpoint` or `InvokeEndpointAsync`.
+            operation: `InvokeEndpoint`, `InvokeEndpointAsync` or `InvokeEndpointWithResponseStream`.
             arguments: the arguments of boto3's method.
             credentials: what to sign with.
 
@@ -131,8 +169,7 @@ class SignedCalls:
 
         shape = self._operations[operation]
         if status < 300 and shape.has_streaming_output:  # members are headers and the body, and need no parser
-            members = {name: headers[header] for name, header in self._answered[operation].items() if header in headers}
-            return {**members, "Body": io.BytesIO(body)}
+            return {**self.members(operation, headers), "Body": io.BytesIO(body)}
         answer = {"status_code": status, "headers": headers, "body": body}
         parsed: dict[str, Any] = self._parser.parse(answer, shape.output_shape)
         if status < 300:
@@ -142,6 +179,15 @@ class SignedCalls:
         if error is not None:
             parsed.update(self._parser.parse(answer, error))
         raise ClientError(parsed, operation)  # type: ignore[arg-type]  # the stubs have a TypedDict
+
+    def members(self, operation: str, headers: Mapping[str, str]) -> dict[str, Any]:
+        """Return the members of a successful answer that are headers."""
+        return {name: headers[header] for name, header in self._answered[operation].items() if header in headers}
+
+    def events(self, operation: str) -> EventReader:
+        """Return what reads the body of a streamed answer."""
+        output = self._operations[operation].output_shape.members["Body"]
+        return EventReader(operation, output, self._parser)
 
     def _header(self, operation: str, name: str) -> str:
         from botocore.exceptions import ParamValidationError

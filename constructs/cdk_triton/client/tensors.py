@@ -29,7 +29,17 @@ if TYPE_CHECKING:
     Inputs: TypeAlias = Mapping[str, Tensor | InferInput] | Iterable[InferInput]
     """The tensors of a request by name, or tritonclient's own, which contain their names."""
 
-__all__ = ["DATATYPES", "EncodedTensor", "as_array", "datatype_of", "decode_tensor", "encode_tensor", "numpy_type"]
+__all__ = [
+    "BINARY_ONLY",
+    "DATATYPES",
+    "EncodedTensor",
+    "as_array",
+    "datatype_of",
+    "decode_tensor",
+    "encode_tensor",
+    "json_values",
+    "numpy_type",
+]
 
 DATATYPES = (
     "BOOL",
@@ -49,8 +59,9 @@ DATATYPES = (
 )
 """The types of tensors in requests (KServe's Open Inference Protocol, "Tensor Data Types", and Triton's BF16)."""
 
-# Triton's `src/http_server.cc` (`ReadDataFromJsonHelper`): "sending FP16 data via JSON is not supported".
-_BINARY_ONLY = ("FP16", "BF16")
+BINARY_ONLY = ("FP16", "BF16")
+"""The data types that JSON cannot carry: "receiving FP16 data via JSON is not supported" (`src/http_server.cc`,
+`ReadDataFromJsonHelper`)."""
 
 _LENGTH = struct.Struct("<I")
 """Before each element of a BYTES tensor (Triton's extension "Binary tensor data": a 4-byte little-endian length)."""
@@ -85,13 +96,13 @@ def encode_tensor(name: str | None, value: Tensor | InferInput, *, binary: bool)
         return _encoded_by_tritonclient(name, value)
     array = as_array(name, value)
     datatype = datatype_of(name, array)
-    if not binary and datatype in _BINARY_ONLY:
+    if not binary and datatype in BINARY_ONLY:
         raise ConfigurationError(
             f"input '{name}' is {datatype}, which Triton accepts only as binary data: use binary=True"
         )
     entry: dict[str, Any] = {"name": name, "shape": array.shape, "datatype": datatype}
     if not binary:
-        return EncodedTensor(entry | {"data": _json_texts(name, array) if datatype == "BYTES" else _flat(array)}, None)
+        return EncodedTensor(entry | {"data": json_values(name, array)}, None)
     data = _length_prefixed(name, array) if datatype == "BYTES" else _bytes(array)
     entry["parameters"] = {"binary_data_size": len(data)}
     return EncodedTensor(entry, data)
@@ -216,6 +227,20 @@ def _from_lists(name: str, value: Sequence[Any]) -> npt.NDArray[np.object_]:
         ) from error
 
 
+def json_values(name: str, array: npt.NDArray[Any], *, for_bytes: str = "use binary=True") -> list[Any]:
+    """Return the elements of an array in their order, as values of JSON.
+
+    Args:
+        name: the tensor's name, for messages.
+        array: the array.
+        for_bytes: what to do with bytes that are not UTF-8, for the message.
+
+    Raises:
+        ConfigurationError: an element is neither a number nor text in UTF-8.
+    """
+    return _json_texts(name, array, for_bytes) if array.dtype.kind in "OSU" else _flat(array)
+
+
 def _flat(array: npt.NDArray[Any]) -> list[Any]:
     return array.ravel().tolist()  # type: ignore[no-any-return]  # of one dimension
 
@@ -269,7 +294,7 @@ class _LengthAsText(dict[int, str]):
         return self.setdefault(length, _LENGTH.pack(length).decode("latin-1"))
 
 
-def _json_texts(name: str, array: npt.NDArray[Any]) -> list[str]:
+def _json_texts(name: str, array: npt.NDArray[Any], for_bytes: str) -> list[str]:
     texts = _flat(array)
     for number, element in enumerate(texts):
         if isinstance(element, str):
@@ -281,7 +306,7 @@ def _json_texts(name: str, array: npt.NDArray[Any]) -> list[str]:
                 texts[number] = element.decode()
             except UnicodeDecodeError as error:
                 raise ConfigurationError(
-                    f"input '{name}' has bytes that are not UTF-8, which JSON cannot carry: use binary=True"
+                    f"input '{name}' has bytes that are not UTF-8, which JSON cannot carry: {for_bytes}"
                 ) from error
     return texts
 

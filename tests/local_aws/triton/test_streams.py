@@ -145,13 +145,14 @@ def test_a_hundred_callers_each_get_their_own_parts(account: StreamingAccount) -
 
 @pytest.mark.slow
 def test_a_server_that_dies_breaks_the_stream_and_comes_back(account: StreamingAccount) -> None:
-    endpoint, asked = account.endpoint(), {"other": str(account.gate("never")), "die": str(account.directory)}
-    answers = [sent(account, endpoint, {"PROMPT": prompt, "GATE": gate}) for prompt, gate in asked.items()]
-    for answer in answers:
-        received = parts(answer)
-        next(received)
+    endpoint, gates = account.endpoint(), {prompt: account.gate(prompt) for prompt in ("other", "die")}
+    answers = [sent(account, endpoint, {"PROMPT": prompt, "GATE": str(gate)}) for prompt, gate in gates.items()]
+    received = [parts(answer) for answer in answers]
+    assert [texts(next(each)) for each in received] == [["other 0"], ["die 0"]]
+    gates["die"].touch()
+    for answer, rest in zip(answers, received, strict=True):
         with pytest.raises(EventStreamError, match=r"ModelStreamError.*closed before the end of the response"):
-            list(received)
+            list(rest)
         answer["Body"].close()
     assert texts(whole(account, endpoint, {"PROMPT": "back", "COUNT": 1})[1]) == ["back 0"]
 

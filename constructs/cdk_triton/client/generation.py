@@ -1,0 +1,240 @@
+"""Requests and answers of Triton's generate protocol, for `/invocations` of a container that generates.
+
+A request is one flat JSON object: each input is a scalar or a list, and the server derives the shape from the number of
+elements. An answer is such an object, or a text of server-sent events with one object each. Rules and messages are
+those of `src/http_server.cc` (`HandleGenerate`, `GenerateRequestClass`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from cdk_triton._wording import quoted
+from cdk_triton.client import payload
+from cdk_triton.client.payload import InferenceResult, custom_parameters
+from cdk_triton.client.runtime import model_error
+from cdk_triton.client.tensors import BINARY_ONLY, as_array, datatype_of, json_values, numpy_type
+from cdk_triton.errors import ConfigurationError, InvocationError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from cdk_triton.client.contract import Contract
+    from cdk_triton.client.options import GenerateRequestOptions
+
+__all__ = ["CONTENT_TYPE", "AnswerReader", "encode", "flattened", "one_result"]
+
+CONTENT_TYPE: Final = "application/json"
+
+_EVENTS: Final = "text/event-stream"
+_END_OF_EVENT: Final = b"\n\n"
+_DATA: Final = b"data:"
+_NOT_OUTPUTS: Final = ("id", "model_name", "model_version")
+_TAKEN: Final = ("id", "parameters")
+_TEXT: Final = json.JSONEncoder(separators=(",", ":"))
+
+
+def encode(inputs: Mapping[str, Any], options: GenerateRequestOptions) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        ConfigurationError: an input or a parameter cannot be sent in this protocol.
+    """
+    if not isinstance(inputs, Mapping):
+        raise ConfigurationError(
+            f"the inputs are {quoted(inputs)}, of type {type(inputs).__name__}: give a mapping from the names of the "
+            "inputs to arrays"
+        )
+    request = {name: _value(name, value) for name, value in inputs.items()}
+    if request_id := options.get("request_id"):
+        request["id"] = request_id
+    if parameters := custom_parameters(options.get("parameters")):
+        request["parameters"] = parameters
+    try:
+        return _TEXT.encode(request).encode()
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"the request cannot be written: {error}; use text, numbers and bool") from error
+
+
+def flattened(contract: Contract, inputs: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
+    """Return the inputs of a model as one-dimensional arrays, from which the server makes the same tensors again.
+
+    Raises:
+        ConfigurationError: an input does not fit the model's configuration, or the server would give it another shape.
+    """
+    flat = {}
+    for name, array in contract.complete(inputs).items():
+        declared = contract.inputs[name].dims
+        dims = (-1, *declared) if contract.max_batch_size else declared
+        made = _shape_in_server(dims, array.size)
+        if made != array.shape:
+            raise ConfigurationError(
+                f"input '{name}' has the shape {list(array.shape)}, but the generate protocol has no shapes, and from "
+                f"{array.size} elements and dims: {list(declared)} the server makes {list(made)}: send fewer rows, or "
+                "declare the other dimensions with fixed sizes"
+            )
+        flat[name] = array.ravel()
+    return flat
+
+
+def _shape_in_server(dims: Sequence[int], count: int) -> tuple[int, ...]:
+    """The innermost -1 takes the elements that the fixed dimensions leave; every other -1 becomes 1."""
+    left = count // math.prod(dim for dim in dims if dim != -1)
+    shape = []
+    for dim in reversed(dims):
+        if dim == -1:
+            dim, left = left, 1
+        shape.append(dim)
+    return tuple(reversed(shape))
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in _TAKEN:
+        raise ConfigurationError(
+            f"the input '{name}' cannot be sent, because the generate protocol has a member '{name}' of its own: "
+            "rename the input of the model"
+        )
+    array = _array(name, value)
+    if (datatype := datatype_of(name, array)) in BINARY_ONLY:
+        raise ConfigurationError(
+            f"input '{name}' is {datatype}, which the generate protocol cannot carry, because it is JSON: declare the "
+            "input of the model as FP32, and send float32"
+        )
+    if sum(size != 1 for size in array.shape) > 1:
+        raise ConfigurationError(
+            f"input '{name}' has the shape {list(array.shape)}, but the generate protocol takes a scalar or one "
+            "dimension: send array.ravel() if all dims of the input but one are fixed in config.pbtxt"
+        )
+    values = json_values(name, array, for_bytes="send them as BASE64, if the model decodes that")
+    return values if array.shape else values[0]
+
+
+def _array(name: str, value: Any) -> npt.NDArray[Any]:
+    """Also from Python's numbers, texts and lists of them: JSON does not tell one integer type from another."""
+    import numpy as np
+
+    if isinstance(value, str | bytes):
+        return np.array(value, dtype=object)
+    if isinstance(value, bool | int | float | np.generic) or (
+        isinstance(value, list | tuple) and not any(isinstance(each, str | bytes) for each in value)
+    ):
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"input '{name}' is not a tensor: its rows differ in shape ({error}); give each row the same shape"
+            ) from error
+        if array.dtype.kind in "biuf":
+            return array
+    return as_array(name, value)
+
+
+class AnswerReader:
+    """Turns the bytes of an answer into results, whatever pieces the bytes arrive in.
+
+    The answer may be a text of events, one object of the generate protocol, or a response of the infer protocol.
+
+    Args:
+        where: endpoint and target, for messages.
+        content_type: that of the answer.
+        variant: the production variant that answers.
+        contract: the model's outputs, which determine the types of the arrays; by default JSON does.
+    """
+
+    def __init__(self, where: str, content_type: str, variant: str | None, contract: Contract | None = None) -> None:
+        self._where, self._content_type, self._variant = where, content_type, variant
+        self._contract = contract
+        self._has_events = content_type.startswith(_EVENTS)
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[InferenceResult]:
+        """Return the results that these bytes complete.
+
+        Raises:
+            ModelError: the next answer of the model is an error.
+            InvocationError: the bytes are not an answer of Triton.
+        """
+        self._rest += data
+        if not self._has_events:
+            return
+        *events, self._rest = self._rest.split(_END_OF_EVENT)
+        for event in events:
+            if (text := _data(event)) is not None:
+                yield self._result(text)
+
+    def end(self) -> Iterator[InferenceResult]:
+        """Return what is complete only when no more bytes come.
+
+        Raises:
+            ModelError: the answer is an error.
+            InvocationError: the answer is not complete, or not one of Triton.
+        """
+        if not self._has_events:
+            yield self._whole()
+        elif self._rest.strip():
+            raise InvocationError(
+                f"{self._where}: the answer ends within an event, after {self._rest[-40:]!r}: look at the log of the "
+                "endpoint, and decide whether to call again, because the model has run"
+            )
+
+    def _whole(self) -> InferenceResult:
+        if self._content_type.startswith(CONTENT_TYPE) and b'"outputs"' not in self._rest:
+            return self._result(self._rest)
+        return payload.decode(self._rest, self._content_type, variant=self._variant, where=self._where)
+
+    def _result(self, text: bytes) -> InferenceResult:
+        try:
+            fields = json.loads(text)
+            if fields.keys() == {"error"}:
+                raise model_error(self._where, 200, str(fields["error"]))
+            outputs = {name: self._output(name, value) for name, value in fields.items() if self._is_output(name)}
+        except (ValueError, TypeError, AttributeError) as error:
+            raise InvocationError(
+                f"{self._where} answered with {text[:80]!r}, which is not an answer of Triton's generate protocol "
+                f"({type(error).__name__}: {error}); does the endpoint's container run Triton?"
+            ) from error
+        head: dict[str, Any] = {name: fields[name] for name in _NOT_OUTPUTS if name in fields}
+        head["outputs"] = [{"name": name, "datatype": datatype_of(name, array)} for name, array in outputs.items()]
+        return InferenceResult(outputs, self._variant, head)
+
+    def _is_output(self, name: str) -> bool:
+        """Without a contract, custom parameters of the response count as outputs: JSON does not tell them apart."""
+        return name not in _NOT_OUTPUTS and (self._contract is None or name in self._contract.outputs)
+
+    def _output(self, name: str, value: Any) -> npt.NDArray[Any]:
+        import numpy as np
+
+        values = value if isinstance(value, list) else [value]
+        if values and isinstance(values[0], str):
+            return np.array([text.encode() for text in values], dtype=object)
+        kind = None if self._contract is None else numpy_type(self._contract.outputs[name].datatype)
+        array: npt.NDArray[Any] = np.array(values, dtype=kind)
+        if array.dtype.kind not in "biufO" or array.ndim != 1:
+            raise ValueError(f"output '{name}' is not a list of numbers or texts")
+        return array
+
+
+def one_result(where: str, results: Iterator[InferenceResult]) -> InferenceResult:
+    """Return the only result of an answer.
+
+    Raises:
+        InvocationError: there is none, or more than one.
+    """
+    found = list(results)
+    if len(found) != 1:
+        raise InvocationError(
+            f"{where}: the model answered with {len(found)} results, but generate() returns one: call stream(), which "
+            "returns each"
+        )
+    return found[0]
+
+
+def _data(event: bytes) -> bytes | None:
+    """The data of an event; None for an event without data, such as a comment."""
+    lines = [line[len(_DATA) :].strip() for line in event.splitlines() if line.startswith(_DATA)]
+    return b"\n".join(lines) if lines else None

@@ -1,0 +1,505 @@
+"""Streams, apart from Triton: what is sent, and what becomes of every piece that an endpoint may answer with."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from cdk_triton.client import AsyncTritonClient, InferenceResult, TritonClient
+from cdk_triton.errors import (
+    CdkTritonError,
+    ConfigurationError,
+    InvocationError,
+    InvocationTimeoutError,
+    ModelError,
+    NoCapacityError,
+    PayloadTooLargeError,
+)
+from cdk_triton_local.wire import event_stream
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
+EVENTS = "text/event-stream; charset=utf-8"
+HI = {"PROMPT": "hi"}
+
+
+def event(text: str, **more: Any) -> bytes:
+    return b"data: " + json.dumps({"TEXT": text, "model_name": "m", "model_version": "1", **more}).encode() + b"\n\n"
+
+
+@dataclass
+class Streaming:
+    """An endpoint that answers InvokeEndpointWithResponseStream and InvokeEndpoint.
+
+    Attributes:
+        parts: the pieces of the answer; an exception of the stream is given as its name and message. None waits for
+            `go_on`, and "cut" closes the connection.
+        requests: path, headers and body of what came in.
+        left: set when a connection ended while an answer was being sent.
+    """
+
+    port: int = 0
+    content_type: str = EVENTS
+    parts: list[Any] = field(default_factory=list)
+    status: int = 200
+    requests: list[tuple[str, Any, dict[str, Any]]] = field(default_factory=list)
+    go_on: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    seen: Streaming
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.seen.requests.append((self.path, self.headers, json.loads(body)))
+        if self.seen.status != 200 or self.path.endswith("/invocations"):
+            self.whole()
+            return
+        self.send_response(200)
+        self.send_header("X-Amzn-SageMaker-Content-Type", self.seen.content_type)
+        self.send_header("x-Amzn-Invoked-Production-Variant", "blue")
+        self.send_header("Content-Type", event_stream.CONTENT_TYPE)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        try:
+            self.stream()
+        except OSError:
+            self.close_connection = True
+            self.seen.left.set()
+
+    def stream(self) -> None:
+        for part in self.seen.parts:
+            if part is None:
+                self.seen.go_on.wait(30)
+            elif part == "cut":
+                self.close_connection = True
+                return
+            elif isinstance(part, bytes):
+                self.chunk(event_stream.payload_part(part))
+            else:
+                self.chunk(event_stream.exception(part[0], {"Message": part[1]}))
+        self.chunk(b"")
+
+    def chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def whole(self) -> None:
+        body = b"".join(self.seen.parts)
+        self.send_response(self.seen.status)
+        self.send_header("Content-Type", self.seen.content_type)
+        self.send_header("x-Amzn-Invoked-Production-Variant", "blue")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+        """Keep quiet."""
+
+
+@pytest.fixture
+def streaming(endpoint: Any, environment: pytest.MonkeyPatch) -> Iterator[Streaming]:
+    """In place of the endpoint of the environment."""
+    seen = Streaming()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"seen": seen}))
+    seen.port = server.server_port
+    environment.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{seen.port}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield seen
+    seen.go_on.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+Client = Callable[..., list[InferenceResult]]
+
+
+def _stream(inputs: Any, **options: Any) -> list[InferenceResult]:
+    return list(TritonClient("texts").stream(inputs, **options))
+
+
+def _async_stream(inputs: Any, **options: Any) -> list[InferenceResult]:
+    async def main() -> list[InferenceResult]:
+        async with AsyncTritonClient("texts") as client:
+            return [result async for result in await client.stream(inputs, **options)]
+
+    return asyncio.run(main())
+
+
+def _generate(inputs: Any, **options: Any) -> list[InferenceResult]:
+    return [TritonClient("texts").generate(inputs, **options)]
+
+
+def _async_generate(inputs: Any, **options: Any) -> list[InferenceResult]:
+    async def main() -> list[InferenceResult]:
+        async with AsyncTritonClient("texts") as client:
+            return [await client.generate(inputs, **options)]
+
+    return asyncio.run(main())
+
+
+@pytest.fixture(params=[_stream, _async_stream], ids=["sync", "async"])
+def stream(request: pytest.FixtureRequest) -> Client:
+    """The results of `stream` of either client."""
+    client: Client = request.param
+    return client
+
+
+@pytest.fixture(params=[_generate, _async_generate], ids=["sync", "async"])
+def generate(request: pytest.FixtureRequest) -> Client:
+    """The result of `generate` of either client."""
+    client: Client = request.param
+    return client
+
+
+def words(results: list[InferenceResult]) -> list[str]:
+    return [result["TEXT"][0].decode() for result in results]
+
+
+def test_a_request_is_flat_json(streaming: Streaming, stream: Client) -> None:
+    streaming.parts = [event("a")]
+    inputs = {
+        "TEXT": "hü",
+        "RAW": b"x",
+        "COUNT": 3,
+        "SCALE": np.float32(0.5),
+        "IS": np.array([True]),
+        "IDS": np.array([[1, 2, 3]], np.int16),
+        "LIST": [1.5, 2],
+        "TEXTS": ["a", "b"],
+        "OBJECTS": np.array(["c", b"d"], object),
+    }
+    stream(inputs, request_id="r", parameters={"k": True}, target_variant="blue", inference_component="part")
+    [(path, headers, body)] = streaming.requests
+    assert path == "/endpoints/texts/invocations-response-stream"
+    assert headers["Content-Type"] == "application/json"
+    assert headers["X-Amzn-SageMaker-Target-Variant"] == "blue"
+    assert headers["X-Amzn-SageMaker-Inference-Component"] == "part"
+    assert body == {
+        "TEXT": "hü",
+        "RAW": "x",
+        "COUNT": 3,
+        "SCALE": 0.5,
+        "IS": [True],
+        "IDS": [1, 2, 3],
+        "LIST": [1.5, 2.0],
+        "TEXTS": ["a", "b"],
+        "OBJECTS": ["c", "d"],
+        "id": "r",
+        "parameters": {"k": True},
+    }
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000], ids=["bytes", "pieces", "joined"])
+def test_a_part_is_not_an_event(streaming: Streaming, stream: Client, size: int) -> None:
+    whole = b": hello\n\n" + event("ä", SCORES=[0.5, 1.0], id="r") + b"event: x\n\n" + event("b", SCORES=2)
+    streaming.parts = [whole[at : at + size] for at in range(0, len(whole), size)]
+    first, second = stream(HI)
+    assert first["TEXT"].tolist() == ["ä".encode()]
+    np.testing.assert_array_equal(first["SCORES"], [0.5, 1.0])
+    np.testing.assert_array_equal(second["SCORES"], [2])
+    assert (first.model_name, first.model_version, first.request_id, first.variant) == ("m", "1", "r", "blue")
+    assert first.datatypes == {"TEXT": "BYTES", "SCORES": "FP64"}
+    assert second.datatypes == {"TEXT": "BYTES", "SCORES": "INT64"}
+    assert second.infer_result.as_numpy("TEXT").tolist() == ["b"]
+
+
+def test_results_arrive_before_the_answer_ends(streaming: Streaming) -> None:
+    streaming.parts = [event("a"), None, event("b")]
+    with TritonClient("texts").stream(HI) as results:
+        assert results.first_result_seconds is None
+        assert next(results)["TEXT"] == [b"a"]
+        assert results.first_result_seconds is not None
+        assert results.variant == "blue"
+        streaming.go_on.set()
+        assert words(list(results)) == ["b"]
+        assert list(results) == []
+
+
+def test_results_arrive_before_the_answer_ends_on_an_event_loop(streaming: Streaming) -> None:
+    async def main() -> None:
+        async with AsyncTritonClient("texts") as client, await client.stream(HI) as results:
+            assert (await anext(results))["TEXT"] == [b"a"]
+            assert results.first_result_seconds is not None
+            streaming.go_on.set()
+            assert words([result async for result in results]) == ["b"]
+
+    streaming.parts = [event("a"), None, event("b")]
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("how", ["break", "close", "never read"])
+def test_a_caller_that_stops_reading_closes_the_connection(streaming: Streaming, how: str) -> None:
+    streaming.parts = [event("x" * 100_000)] * 1000
+    results = TritonClient("texts").stream(HI)
+    if how == "break":
+        for _ in results:
+            break
+    elif how == "close":
+        next(results)
+        results.close()
+        assert list(results) == []
+    del results
+    gc.collect()
+    assert streaming.left.wait(20)
+
+
+@pytest.mark.parametrize("how", ["break", "close", "cancelled"])
+def test_a_caller_that_stops_reading_closes_the_connection_of_an_event_loop(streaming: Streaming, how: str) -> None:
+    streaming.parts = [event("x" * 100_000)] * (1000 if how != "cancelled" else 1)
+    if how == "cancelled":
+        streaming.parts += [None, *[event("x" * 100_000)] * 1000]
+
+    async def read(client: AsyncTritonClient) -> None:
+        results = await client.stream(HI)
+        if how == "close":
+            await anext(results)
+            results.close()
+            assert [result async for result in results] == []
+        elif how == "break":
+            async for _ in results:
+                break
+        else:
+            async for _ in results:
+                pass
+
+    async def main() -> None:
+        async with AsyncTritonClient("texts", concurrency=1) as client:
+            task = asyncio.create_task(read(client))
+            if how == "cancelled":
+                await asyncio.sleep(0.2)
+                task.cancel()
+                await asyncio.wait([task])
+                streaming.go_on.set()
+            else:
+                await task
+            assert await asyncio.to_thread(streaming.left.wait, 20)
+
+    asyncio.run(main())
+
+
+BROKEN = [
+    pytest.param([event("a"), b'data: {"error": "out of words"}\n\n'], ModelError, id="an error event"),
+    pytest.param([event("a"), ("ModelStreamError", "Your model did not complete.")], ModelError, id="ModelStreamError"),
+    pytest.param([event("a"), ("InternalStreamFailure", "unknown")], InvocationError, id="InternalStreamFailure"),
+    pytest.param([event("a"), "cut"], InvocationError, id="a broken connection"),
+    pytest.param([event("a"), event("b")[:-9]], InvocationError, id="half an event"),
+    pytest.param([event("a"), b"data: [DONE]\n\n"], InvocationError, id="not an object"),
+    pytest.param([event("a"), b"data: {\n\n"], InvocationError, id="not JSON"),
+    pytest.param([event("a"), b'data: {"TEXT": [[1]]}\n\n'], InvocationError, id="not flat"),
+]
+
+
+@pytest.mark.parametrize(("parts", "kind"), BROKEN)
+def test_what_breaks_a_stream_is_an_error_after_its_results(
+    streaming: Streaming, parts: list[Any], kind: type[InvocationError], messages: Messages
+) -> None:
+    streaming.parts = parts
+    results = TritonClient("texts").stream(HI)
+    assert next(results)["TEXT"] == [b"a"]
+    with pytest.raises(InvocationError) as caught:
+        next(results)
+    assert type(caught.value) is kind
+    messages.record(type(caught.value).__name__, str(caught.value))
+    assert list(results) == []
+
+
+@pytest.mark.parametrize(("parts", "kind"), BROKEN)
+def test_what_breaks_a_stream_is_the_same_error_for_asyncio(
+    streaming: Streaming, parts: list[Any], kind: type[InvocationError]
+) -> None:
+    async def main() -> None:
+        async with AsyncTritonClient("texts") as client:
+            results = await client.stream(HI)
+            assert (await anext(results))["TEXT"] == [b"a"]
+            with pytest.raises(InvocationError) as caught:
+                await anext(results)
+            assert type(caught.value) is kind
+
+    streaming.parts = parts
+    asyncio.run(main())
+
+
+def test_an_error_event_has_the_words_of_the_model(streaming: Streaming, stream: Client) -> None:
+    streaming.parts = [b'data: {"error": "out of words"}\n\n']
+    with pytest.raises(ModelError) as caught:
+        stream(HI)
+    assert (caught.value.status, caught.value.original_message) == (200, "out of words")
+
+
+def test_silence_is_a_timeout(streaming: Streaming, messages: Messages) -> None:
+    import boto3
+    from botocore.config import Config
+
+    streaming.parts = [event("a"), None]
+    runtime = boto3.client("sagemaker-runtime", config=Config(read_timeout=0.3, retries={"total_max_attempts": 1}))
+    results = TritonClient("texts", runtime).stream(HI)
+    next(results)
+    with pytest.raises(InvocationTimeoutError) as caught:
+        next(results)
+    messages.record(type(caught.value).__name__, str(caught.value))
+
+
+EARLY: dict[str, tuple[int, dict[str, Any], type[InvocationError]]] = {
+    "ModelError": (424, {"OriginalStatusCode": 400, "OriginalMessage": '{"error": "no PROMPT"}'}, ModelError),
+    "ValidationError": (400, {"Message": "The component has no capacity to process this request."}, NoCapacityError),
+    "AccessDeniedException": (403, {"Message": "not authorized"}, InvocationError),
+}
+
+
+@pytest.mark.parametrize("code", EARLY)
+def test_an_error_before_the_first_part_is_raised_by_the_call(
+    streaming: Streaming, stream: Client, code: str, messages: Messages
+) -> None:
+    status, members, kind = EARLY[code]
+    streaming.status, streaming.content_type = status, "application/json"
+    streaming.parts = [json.dumps({"code": code, "Message": "failed", **members}).encode()]
+    with pytest.raises(InvocationError) as caught:
+        stream(HI)
+    assert type(caught.value) is kind
+    messages.record(type(caught.value).__name__, str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("words_of_server", "method"),
+    [
+        pytest.param("Unable to parse 'inputs': attempt to access non-existing object member 'inputs'", "stream"),
+        pytest.param("parameter 'inputs' has invalid type. It should be either 'int', 'bool', or 'string'.", "infer"),
+        pytest.param(
+            "failed to parse the request JSON buffer: The document root must not be followed by other values. at 91",
+            "infer",
+        ),
+    ],
+    ids=["generate on infer", "infer in JSON on generate", "infer on generate"],
+)
+def test_the_wrong_protocol_is_named(
+    endpoint: Any, answer: Any, words_of_server: str, method: str, messages: Messages
+) -> None:
+    body = {"OriginalStatusCode": 400, "OriginalMessage": json.dumps({"error": words_of_server}), "Message": "failed"}
+    headers = {"x-amzn-ErrorType": "ModelError"}
+    endpoint.handle = lambda *_: answer(json.dumps(body).encode(), "application/json", 424, headers)
+    with pytest.raises(ModelError) as caught:
+        getattr(TritonClient("texts", endpoint.runtime()), method)({"x": np.zeros(1, np.float32)})
+    assert "inference_type" in str(caught.value)
+    messages.record(type(caught.value).__name__, str(caught.value))
+
+
+def test_the_stream_of_an_endpoint_that_generates_has_one_result(streaming: Streaming, stream: Client) -> None:
+    streaming.content_type = "application/json"
+    whole = json.dumps({"TEXT": "a", "SCORES": [1, 2], "model_name": "m"}).encode()
+    streaming.parts = [whole[:9], whole[9:]]
+    [result] = stream(HI)
+    assert (words([result]), result["SCORES"].tolist()) == (["a"], [1, 2])
+
+
+def test_the_stream_of_an_endpoint_that_infers_has_one_result(streaming: Streaming, stream: Client) -> None:
+    streaming.content_type = "application/json"
+    tensor = {"name": "TEXT", "datatype": "BYTES", "shape": [1, 1], "data": ["a"]}
+    streaming.parts = [json.dumps({"model_name": "m", "outputs": [tensor]}).encode()]
+    [result] = stream(HI)
+    assert result["TEXT"].tolist() == [[b"a"]]
+
+
+@pytest.mark.parametrize("content_type", ["application/json", EVENTS])
+def test_generate_returns_the_one_result(streaming: Streaming, generate: Client, content_type: str) -> None:
+    streaming.content_type = content_type
+    streaming.parts = [event("a") if content_type == EVENTS else event("a").removeprefix(b"data: ").strip()]
+    assert words(generate(HI)) == ["a"]
+    assert streaming.requests[0][0] == "/endpoints/texts/invocations"
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_generate_of_another_number_of_results_is_an_error(
+    streaming: Streaming, generate: Client, count: int, messages: Messages
+) -> None:
+    streaming.parts = [event("a")] * count
+    with pytest.raises(InvocationError) as caught:
+        generate(HI)
+    messages.record(type(caught.value).__name__, str(caught.value))
+
+
+def test_generate_raises_the_error_within_a_success(streaming: Streaming, generate: Client, messages: Messages) -> None:
+    streaming.content_type = "application/json"
+    streaming.parts = [b'{"error":"generate expects model to produce exactly 1 response, use generate stream"}']
+    with pytest.raises(ModelError) as caught:
+        generate(HI)
+    assert caught.value.status == 200
+    messages.record(type(caught.value).__name__, str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        pytest.param({"x": np.zeros(1, np.float16)}, id="FP16"),
+        pytest.param({"x": np.zeros((2, 2), np.float32)}, id="two dimensions"),
+        pytest.param({"x": [[1, 2], [3, 4]]}, id="lists of lists"),
+        pytest.param({"x": [[1], [1, 2]]}, id="ragged"),
+        pytest.param({"x": b"\xff"}, id="not UTF-8"),
+        pytest.param({"x": None}, id="None"),
+        pytest.param({"x": {"y": 1}}, id="an object"),
+        pytest.param({"x": [1, "a"]}, id="numbers and texts"),
+        pytest.param({"x": 1 + 2j}, id="complex"),
+        pytest.param({"id": "x"}, id="the name id"),
+        pytest.param({"parameters": 1}, id="the name parameters"),
+        pytest.param([1], id="no names"),
+        pytest.param({"x": "\ud800"}, id="half a character"),
+    ],
+)
+def test_an_input_that_cannot_be_sent_is_one_sentence(streaming: Streaming, inputs: Any, messages: Messages) -> None:
+    client = TritonClient("texts")
+    with pytest.raises(ConfigurationError) as caught:
+        client.stream(inputs)
+    with pytest.raises(ConfigurationError, match=r".") as of_generate:
+        client.generate(inputs)
+    assert str(of_generate.value) == str(caught.value)
+    messages.record(type(caught.value).__name__, str(caught.value))
+    assert streaming.requests == []
+
+
+def test_a_request_that_is_too_large_is_not_sent(streaming: Streaming, stream: Client) -> None:
+    with pytest.raises(PayloadTooLargeError):
+        stream({"x": "a" * 6_291_456})
+    assert streaming.requests == []
+
+
+def test_reading_a_stream_leaves_no_connection_open(streaming: Streaming, stream: Client) -> None:
+    streaming.parts = [event("a")]
+    for _ in range(3):
+        stream(HI)
+    streaming.parts = [event("a"), "cut"]
+    with pytest.raises(CdkTritonError):
+        stream(HI)
+    gc.collect()  # an open socket would be a ResourceWarning, which is an error here
+
+
+def test_a_stream_whose_endpoint_is_gone_is_an_error(
+    environment: pytest.MonkeyPatch, closed_port: int, stream: Client
+) -> None:
+    environment.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{closed_port}")
+    with pytest.raises(InvocationError, match="no connection"):
+        stream(HI)
+
+
+def test_a_damaged_stream_is_an_error(
+    streaming: Streaming, monkeypatch: pytest.MonkeyPatch, messages: Messages
+) -> None:
+    part = event_stream.payload_part(event("a"))
+    monkeypatch.setattr(event_stream, "payload_part", lambda _: part[:-1] + bytes([part[-1] ^ 1]))
+    streaming.parts = [event("a")]
+    with pytest.raises(InvocationError) as caught:
+        list(TritonClient("texts").stream(HI))
+    messages.record(type(caught.value).__name__, str(caught.value))
