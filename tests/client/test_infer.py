@@ -235,7 +235,7 @@ def test_an_output_is_asked_for_once(messages: Messages, client: TritonClient, e
 
 
 def test_a_reserved_parameter_is_rejected() -> None:
-    with pytest.raises(ConfigurationError, match='"priority" is a reserved parameter'):
+    with pytest.raises(ConfigurationError, match="use the option priority"):
         encode({"x": np.zeros(1, np.int8)}, {"parameters": {"priority": 1}})
 
 

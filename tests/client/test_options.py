@@ -26,8 +26,8 @@ output { name: "x" data_type: TYPE_FP32 dims: [ 2 ] }
 """
 
 TARGET = ["ensemble", "target_model", "target_variant", "inference_component"]
-REQUEST = ["outputs", "parameters"]
-SINGLE = [*REQUEST, "binary", "request_id"]
+REQUEST = ["outputs", "parameters", "priority", "queue_timeout_seconds"]
+SINGLE = [*REQUEST, "binary", "request_id", "inference_id", "custom_attributes"]
 
 
 @pytest.fixture
@@ -105,6 +105,7 @@ def test_help_notebooks_and_mocks_see_the_options_of_each_method(client: type, a
             "infer_many": [*many, "max_batch_size", *TARGET],
             "submit": [*single, "queue_seconds", "invocation_seconds"],
             "for_repository": ["self", "repository", *TARGET],
+            "sequence": ["self", "sequence_id", *TARGET],
         }
     for name, arguments in expected.items():
         for each in (client, asynchronous):
@@ -118,3 +119,10 @@ def test_a_mock_of_the_client_for_asyncio_is_awaited_and_rejects_an_unknown_opti
     assert asyncio.run(mock.infer(X, outputs=["y"])) == {"y": 1}
     with pytest.raises(TypeError):
         mock.infer(X, ensembel="text")
+
+
+def test_sagemakers_own_identifiers_are_headers(endpoint: Any) -> None:
+    TritonClient("texts", endpoint.runtime()).infer(X, inference_id="i-1", custom_attributes="tenant=7")
+    ((_, headers, _),) = endpoint.requests
+    assert headers["x-amzn-sagemaker-inference-id"] == "i-1"
+    assert headers["x-amzn-sagemaker-custom-attributes"] == "tenant=7"

@@ -28,6 +28,7 @@ from cdk_triton.client.options import (
     single_model,
 )
 from cdk_triton.client.runtime import default_client, foreign_errors_translated
+from cdk_triton.client.sequences import AsyncSequence
 from cdk_triton.client.streams import STREAM_PERMISSION, AsyncResultStream
 from cdk_triton.client.submission import PERMISSION, Submission
 from cdk_triton.errors import CdkTritonError, ConfigurationError, InvocationError
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from cdk_triton.client.async_result import AsyncResult
     from cdk_triton.client.many import Arrays
     from cdk_triton.client.payload import InferenceResult
+    from cdk_triton.client.scheduling import SequenceStep
     from cdk_triton.client.tensors import Inputs, Tensor
     from cdk_triton.triton import ModelRepository
 
@@ -131,9 +133,18 @@ class AsyncTritonClient:
     @takes(InferOptions)
     async def infer(self, inputs: Inputs, **options: Unpack[InferOptions]) -> InferenceResult:
         """Run one inference, with the arguments, result and errors of `TritonClient.infer`."""
+        return await self._infer(inputs, None, **options)
 
+    @takes(TargetOptions)
+    def sequence(self, sequence_id: int | str, **target: Unpack[TargetOptions]) -> AsyncSequence:
+        """Return the calls of one sequence, as `TritonClient.sequence` does, for `async with`."""
+        return AsyncSequence(sequence_id, lambda inputs, step, options: self._infer(inputs, step, **target, **options))
+
+    async def _infer(
+        self, inputs: Inputs, step: SequenceStep | None, **options: Unpack[InferOptions]
+    ) -> InferenceResult:
         async def send(target: Target) -> InferenceResult:
-            invocation = Invocation.of(target, inputs, options)
+            invocation = Invocation.of(target, inputs, options, step)
             return invocation.result(*await self._answer(invocation))
 
         return await self._renewing(options, send)
@@ -272,9 +283,19 @@ class AsyncRepositoryClient:
     @takes(SingleRequestOptions)
     async def infer(self, inputs: Mapping[str, Any], **options: Unpack[SingleRequestOptions]) -> InferenceResult:
         """Run one inference, as `RepositoryClient.infer` does."""
+        return await self._infer(inputs, None, options)
+
+    def sequence(self, sequence_id: int | str) -> AsyncSequence:
+        """Return the calls of one sequence, as `RepositoryClient.sequence` does, for `async with`."""
+        return AsyncSequence(sequence_id, self._infer)
+
+    async def _infer(
+        self, inputs: Mapping[str, Any], step: SequenceStep | None, options: SingleRequestOptions
+    ) -> InferenceResult:
+        self.contract.check_queue_timeout(options)
         options["outputs"] = self.contract.known_outputs(options.get("outputs"))
         arrays = self.contract.complete(inputs)
-        return self.contract.check(await self.client.infer(arrays, **self.target, **options))
+        return self.contract.check(await self.client._infer(arrays, step, **self.target, **options))
 
     @takes(GenerateRequestOptions)
     async def stream(self, inputs: Mapping[str, Any], **options: Unpack[GenerateRequestOptions]) -> AsyncResultStream:
@@ -295,6 +316,7 @@ class AsyncRepositoryClient:
         self, requests: Iterable[Mapping[str, Any]], *, concurrency: int = 64, **options: Unpack[RequestOptions]
     ) -> list[Answer]:
         """Answer many requests, as `RepositoryClient.infer_many` does."""
+        self.contract.check_queue_timeout(options)
         options["outputs"] = self.contract.known_outputs(options.get("outputs"))
         return await self.client._infer_many(
             requests,

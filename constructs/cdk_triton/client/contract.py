@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tritonclient.http import InferRequestedOutput
 
+    from cdk_triton.client.options import RequestOptions
     from cdk_triton.client.payload import InferenceResult
-    from cdk_triton.triton import ModelRepository
+    from cdk_triton.triton import Model, ModelRepository
 
 __all__ = ["Contract", "TensorContract"]
 
@@ -132,12 +133,14 @@ class Contract:
         inputs: the inputs by name.
         outputs: the outputs by name.
         max_batch_size: how many rows a request may have; 0 if the model does not batch.
+        takes_queue_timeout: whether a request can shorten its time in the queue of the model, or of a step.
     """
 
     model: str
     inputs: Mapping[str, TensorContract]
     outputs: Mapping[str, TensorContract]
     max_batch_size: int
+    takes_queue_timeout: bool = False
 
     @classmethod
     def of(cls, repository: ModelRepository | str | Path) -> Contract:
@@ -166,7 +169,13 @@ class Contract:
                 f"{model.config_path} of repository '{repository.name}' lacks inputs or outputs: write both, or use "
                 "the client without for_repository"
             )
-        return cls(model.name, _tensors(config.input), _tensors(config.output), config.max_batch_size)
+        return cls(
+            model.name,
+            _tensors(config.input),
+            _tensors(config.output),
+            config.max_batch_size,
+            takes_queue_timeout=any(_takes_queue_timeout(each) for each in _called(repository, model)),
+        )
 
     def complete(self, inputs: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
         """Return the inputs of a request as arrays of the right types and shapes.
@@ -192,6 +201,18 @@ class Contract:
                 f"the inputs have unequal numbers of rows ({rows}): give each input the same batch size"
             )
         return arrays
+
+    def check_queue_timeout(self, options: RequestOptions) -> None:
+        """Reject a time-out that has no effect.
+
+        Raises:
+            ConfigurationError: neither the model nor one of its steps looks at the time-out of a request.
+        """
+        if options.get("queue_timeout_seconds") is not None and not self.takes_queue_timeout:
+            raise ConfigurationError(
+                f"queue_timeout_seconds has no effect on model '{self.model}': omit it, or set allow_timeout_override "
+                "and a default_timeout_microseconds in the queue policy of config.pbtxt"
+            )
 
     def known_outputs(
         self, outputs: Iterable[str | InferRequestedOutput] | None
@@ -228,6 +249,24 @@ class Contract:
                 f"model '{self.model}' does not have the {kind} {name!r}{did_you_mean(str(name), known)}: use "
                 f"{in_words(map(repr, known))}"
             )
+
+
+def _called(repository: ModelRepository, model: Model) -> list[Model]:
+    """A model and, if it is an ensemble, the models of its steps and of theirs."""
+    called = [model]
+    for each in called:  # grows while we walk
+        steps = (repository.model(name) for name in each.graph.model_names)
+        called += [step for step in steps if step is not None and step not in called]
+    return called
+
+
+def _takes_queue_timeout(model: Model) -> bool:
+    """As `PolicyQueue::Enqueue` of core's `src/scheduler_utils.cc` looks at the time-out of a request."""
+    if model.config is None:
+        return False
+    batching = model.config.dynamic_batching
+    policies = [batching.default_queue_policy, *batching.priority_queue_policy.values()]
+    return any(each.allow_timeout_override and each.default_timeout_microseconds > 0 for each in policies)
 
 
 def _tensors(declared: Iterable[Any]) -> dict[str, TensorContract]:

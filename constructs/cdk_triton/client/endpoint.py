@@ -36,6 +36,7 @@ from cdk_triton.client.runtime import (
     foreign_errors_translated,
     takes_body,
 )
+from cdk_triton.client.sequences import Sequence
 from cdk_triton.client.streams import STREAM_PERMISSION, ResultStream
 from cdk_triton.client.submission import PERMISSION, Submission
 from cdk_triton.errors import CdkTritonError, InvocationError
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from cdk_triton.client.async_result import AsyncResult
     from cdk_triton.client.many import Arrays
     from cdk_triton.client.payload import InferenceResult
+    from cdk_triton.client.scheduling import SequenceStep
     from cdk_triton.client.tensors import Inputs, Tensor
     from cdk_triton.triton import ModelRepository
 
@@ -168,10 +170,37 @@ class TritonClient:
             InvocationTimeoutError: the client got no connection or no response in time.
             InvocationError: any other failure of SageMaker or the network, or a response that cannot be read.
         """
-        return self._infer(self._runtime, inputs, **options)
+        return self._infer(inputs, None, **options)
 
-    def _infer(self, runtime: SageMakerRuntime, inputs: Inputs, **options: Unpack[InferOptions]) -> InferenceResult:
-        return self._renewing(options, lambda target: _send(runtime, Invocation.of(target, inputs, options)))
+    def _infer(
+        self,
+        inputs: Inputs,
+        step: SequenceStep | None,
+        runtime: SageMakerRuntime | None = None,
+        **options: Unpack[InferOptions],
+    ) -> InferenceResult:
+        sender = self._runtime if runtime is None else runtime
+        return self._renewing(options, lambda target: _send(sender, Invocation.of(target, inputs, options, step)))
+
+    @takes(TargetOptions)
+    def sequence(self, sequence_id: int | str, **target: Unpack[TargetOptions]) -> Sequence:
+        """Return the calls of one sequence, for a model with a sequence batcher.
+
+        The first call of `infer` starts the sequence, and `last=True` ends it. All calls must reach the same instance,
+        so the endpoint must have a single instance: SageMaker sends each request to any of several.
+
+        Args:
+            sequence_id: Triton's correlation id, a whole number from 1 or a text of up to 128 bytes. Two sequences that
+                run at the same time need different ones.
+            **target: the options that select the model, as in `infer`; `TargetOptions` lists them.
+
+        Returns:
+            A context manager: `with client.sequence("user-7") as calls: calls.infer(inputs)`.
+
+        Raises:
+            ConfigurationError: Triton does not accept `sequence_id`.
+        """
+        return Sequence(sequence_id, lambda inputs, step, options: self._infer(inputs, step, **target, **options))
 
     @takes(GenerateOptions)
     def stream(self, inputs: Mapping[str, Any], **options: Unpack[GenerateOptions]) -> ResultStream:
@@ -300,7 +329,7 @@ class TritonClient:
 
         def answers(batch: Batch) -> list[Answer]:
             try:
-                return batch.divide(check(self._infer(runtime, batch.inputs(), **options)))
+                return batch.divide(check(self._infer(batch.inputs(), None, runtime, **options)))
             except CdkTritonError as error:
                 if not can_be_halved(error, batch):
                     return [error] * len(batch.numbers)
@@ -378,12 +407,23 @@ class RepositoryClient:
 
         Raises:
             ConfigurationError: `inputs` or the option `outputs` names an input or output that the model does not have,
-                an input is missing, or its type or shape differs from `config.pbtxt`; nothing was sent.
+                an input is missing, or its type or shape differs from `config.pbtxt`; or `queue_timeout_seconds` has
+                no effect on the model. Nothing was sent.
             InvocationError: `TritonClient.infer` raises it, or an output's type differs from `config.pbtxt`.
         """
+        return self._infer(inputs, None, options)
+
+    def sequence(self, sequence_id: int | str) -> Sequence:
+        """Return the calls of one sequence, as `TritonClient.sequence` does, with the checks of `infer`."""
+        return Sequence(sequence_id, self._infer)
+
+    def _infer(
+        self, inputs: Mapping[str, Any], step: SequenceStep | None, options: SingleRequestOptions
+    ) -> InferenceResult:
+        self.contract.check_queue_timeout(options)
         options["outputs"] = self.contract.known_outputs(options.get("outputs"))
         arrays = self.contract.complete(inputs)
-        return self.contract.check(self.client.infer(arrays, **self.target, **options))
+        return self.contract.check(self.client._infer(arrays, step, **self.target, **options))
 
     @takes(GenerateRequestOptions)
     def stream(self, inputs: Mapping[str, Any], **options: Unpack[GenerateRequestOptions]) -> ResultStream:
@@ -424,6 +464,7 @@ class RepositoryClient:
             ConfigurationError: the option `outputs` names an output that the model does not have, or `concurrency` is
                 not a whole number of at least 1.
         """
+        self.contract.check_queue_timeout(options)
         options["outputs"] = self.contract.known_outputs(options.get("outputs"))
         return self.client._infer_many(
             requests,

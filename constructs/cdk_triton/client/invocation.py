@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cdk_triton.client.contract import Contract
     from cdk_triton.client.names import Target
     from cdk_triton.client.options import GenerateOptions, InferOptions
+    from cdk_triton.client.scheduling import SequenceStep
     from cdk_triton.client.tensors import Inputs
 
 __all__ = ["Invocation"]
@@ -38,14 +39,15 @@ class Invocation:
         target: Target,
         inputs: Inputs,
         options: InferOptions,
+        step: SequenceStep | None = None,
     ) -> Invocation:
-        """Write a request.
+        """Write a request; `step` is its place in a sequence.
 
         Raises:
             ConfigurationError: an input, an output or a parameter cannot be sent.
             PayloadTooLargeError: the body is larger than SageMaker accepts.
         """
-        body, content_type = payload.encode(inputs, options)
+        body, content_type = payload.encode(inputs, options, step)
         return cls._of_body(target, body, content_type, options)
 
     @classmethod
@@ -81,6 +83,8 @@ class Invocation:
             "TargetModel": target.target_model,
             "TargetVariant": options.get("target_variant"),
             "InferenceComponentName": inference_component,
+            "InferenceId": options.get("inference_id"),
+            "CustomAttributes": options.get("custom_attributes"),
         }
         return cls(where, arguments | {name: value for name, value in more.items() if value is not None})
 

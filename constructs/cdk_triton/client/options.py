@@ -51,10 +51,17 @@ class RequestOptions(TypedDict, total=False):
     Attributes:
         outputs: the names of the requested outputs (or tritonclient's `InferRequestedOutput`s); all by default.
         parameters: custom parameters of each request, for models that read them.
+        priority: the level of each request in Triton's queue, from 1, the highest, to the `priority_levels` of
+            `config.pbtxt`; by default its `default_priority_level`. An ensemble passes it on to each step.
+        queue_timeout_seconds: how long each request may wait in the queue of a model. It has an effect only if
+            `config.pbtxt` sets `allow_timeout_override` and a larger `default_timeout_microseconds`. Each step of an
+            ensemble gets the whole time.
     """
 
     outputs: Iterable[str | InferRequestedOutput] | None
     parameters: Mapping[str, str | int | bool] | None
+    priority: int | None
+    queue_timeout_seconds: float | None
 
 
 class SingleRequestOptions(RequestOptions, total=False):
@@ -66,10 +73,14 @@ class SingleRequestOptions(RequestOptions, total=False):
             and bytes that are not UTF-8.
         request_id: your own identifier of the request. It is also in `InferenceResult.request_id`, and in Triton's
             trace and verbose log.
+        inference_id: SageMaker's identifier of the request, of up to 64 characters. Captured data contains it.
+        custom_attributes: text of up to 1,024 characters that SageMaker passes on to the container in a header.
     """
 
     binary: bool
     request_id: str
+    inference_id: str | None
+    custom_attributes: str | None
 
 
 class SubmitOptions(SingleRequestOptions, total=False):

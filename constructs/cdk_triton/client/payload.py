@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdk_triton._wording import quoted
 from cdk_triton.client.options import listed
+from cdk_triton.client.scheduling import ARGUMENTS, scheduling_parameters
 from cdk_triton.client.tensors import decode_tensor, encode_tensor, json_values
 from cdk_triton.errors import ConfigurationError, InvocationError
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tritonclient.http import InferInput, InferRequestedOutput, InferResult
 
     from cdk_triton.client.options import SingleRequestOptions
+    from cdk_triton.client.scheduling import SequenceStep
     from cdk_triton.client.tensors import Inputs
 
 __all__ = ["InferenceResult", "custom_parameters", "decode", "decode_stored", "encode"]
@@ -104,8 +106,8 @@ class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
         return len(self.outputs)
 
 
-def encode(inputs: Inputs, options: SingleRequestOptions) -> tuple[bytes, str]:
-    """Return the body of a request and its content type.
+def encode(inputs: Inputs, options: SingleRequestOptions, step: SequenceStep | None = None) -> tuple[bytes, str]:
+    """Return the body of a request and its content type; `step` is its place in a sequence.
 
     Raises:
         ConfigurationError: an input, an output or a parameter cannot be sent in this format.
@@ -122,7 +124,8 @@ def encode(inputs: Inputs, options: SingleRequestOptions) -> tuple[bytes, str]:
         _reject_twice([output["name"] for output in wanted])
         request["outputs"] = wanted
     # Triton gives outputs that are not named as JSON, unless the request says otherwise.
-    more = ({} if wanted else {"binary_data_output": binary}) | custom_parameters(options.get("parameters"))
+    more = {} if wanted else {"binary_data_output": binary}
+    more |= custom_parameters(options.get("parameters")) | scheduling_parameters(options, step)
     if more:
         request["parameters"] = more
     try:
@@ -263,7 +266,8 @@ def custom_parameters(parameters: Mapping[str, str | int | bool] | None) -> dict
     for name in parameters:
         if name in TRITON_RESERVED_REQUEST_PARAMS or name.startswith(TRITON_RESERVED_REQUEST_PARAMS_PREFIX):
             raise ConfigurationError(
-                f'the request cannot be written: Parameter "{name}" is a reserved parameter and cannot be specified.'
+                f"the parameter {name!r} has a meaning of its own in Triton: "
+                f"{ARGUMENTS.get(name, 'choose another name')}"
             )
     return dict(parameters)
 

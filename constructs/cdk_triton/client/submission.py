@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cdk_triton.client import objects, payload
@@ -40,6 +40,8 @@ class Submission:
         queue_seconds: how long the request may wait in the queue.
         invocation_seconds: how long the container may work on the request.
         inference_id: the identifier of the request.
+        custom_attributes: text for the container.
+        name: the name of an uploaded request. Callers may use an `inference_id` twice, so it is another one.
 
     Raises:
         ConfigurationError: a time is out of its range.
@@ -50,7 +52,9 @@ class Submission:
     content_type: str
     queue_seconds: int
     invocation_seconds: int
-    inference_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    inference_id: str
+    custom_attributes: str | None
+    name: str
 
     @classmethod
     def of(cls, endpoint_name: str, inputs: Inputs, options: SubmitOptions) -> Submission:
@@ -62,7 +66,10 @@ class Submission:
         body, content_type = payload.encode(inputs, options)
         queue_seconds = options.get("queue_seconds", MAX_QUEUE_SECONDS)
         invocation_seconds = options.get("invocation_seconds", ASYNC_SECONDS)
-        return cls(endpoint_name, body, content_type, queue_seconds, invocation_seconds)
+        name = str(uuid.uuid4())
+        inference_id = options.get("inference_id") or name
+        attributes = options.get("custom_attributes")
+        return cls(endpoint_name, body, content_type, queue_seconds, invocation_seconds, inference_id, attributes, name)
 
     def __post_init__(self) -> None:
         _check_seconds("queue_seconds", self.queue_seconds, MIN_QUEUE_SECONDS, MAX_QUEUE_SECONDS)
@@ -89,6 +96,7 @@ class Submission:
             "ContentType": self.content_type,
             "RequestTTLSeconds": self.queue_seconds,
             "InvocationTimeoutSeconds": self.invocation_seconds,
+            **({} if self.custom_attributes is None else {"CustomAttributes": self.custom_attributes}),
             **source,
         }
 
@@ -117,7 +125,7 @@ class Submission:
                 "at most: give the client input_location=, or make the client by from_parameters, so that it can "
                 "upload the request"
             )
-        own = objects.Location(place.bucket, f"{place.key}/{self.inference_id}")
+        own = objects.Location(place.bucket, f"{place.key}/{self.name}")
         objects.put(s3, own, self.body, self.content_type, where=self.where)
         return str(own)
 

@@ -168,6 +168,11 @@ def _encoded_by_tritonclient(name: str | None, value: Any) -> EncodedTensor:
     from tritonclient.http import InferenceServerClient, InferInput
 
     if not isinstance(value, InferInput):
+        if type(value).__module__.startswith("tritonclient.grpc"):
+            raise ConfigurationError(
+                f"an input is a {type(value).__name__} of tritonclient.grpc, which SageMaker does not speak: use the "
+                "class of that name in tritonclient.http"
+            )
         if name is None:
             raise ConfigurationError(
                 f"inputs without names must be tritonclient InferInputs, but one is of type {type(value).__name__}: "

@@ -1,0 +1,236 @@
+"""Sequences, priorities and time-outs: the real server's schedulers read what the client sends."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from botocore.exceptions import ClientError
+
+from cdk_triton.artifacts import write_archive
+from cdk_triton.client import AsyncTritonClient, TritonClient
+from cdk_triton.errors import ConfigurationError, ModelError
+from cdk_triton_local.endpoints import Container, Endpoint, Invocation, Variant
+from cdk_triton_local.triton.host import TritonHost
+
+pytestmark = pytest.mark.slow
+
+TENSORS = """
+backend: "python"
+max_batch_size: 8
+input { name: "x" data_type: TYPE_FP32 dims: 1 }
+output { name: "y" data_type: TYPE_FP32 dims: 1 }
+"""
+CONFIGS = {
+    "sum": TENSORS
+    + """
+sequence_batching {
+  control_input { name: "start" control { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } }
+  max_sequence_idle_microseconds: 60000000
+  oldest { max_candidate_sequences: 64 }
+}
+""",
+    "queue": TENSORS
+    + """
+dynamic_batching {
+  preferred_batch_size: [ 1 ]
+  priority_levels: 2
+  default_priority_level: 2
+  default_queue_policy { allow_timeout_override: true default_timeout_microseconds: 60000000 }
+}
+instance_group { kind: KIND_CPU count: 1 }
+""",
+    "front": """
+platform: "ensemble"
+max_batch_size: 8
+input { name: "x" data_type: TYPE_FP32 dims: 1 }
+output { name: "y" data_type: TYPE_FP32 dims: 1 }
+ensemble_scheduling { step { model_name: "queue" model_version: -1
+  input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } } }
+""",
+}
+SUM = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.sums = {}
+
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            x = pb_utils.get_input_tensor_by_name(request, "x").as_numpy()
+            starts = pb_utils.get_input_tensor_by_name(request, "start").as_numpy()[0]
+            of = request.correlation_id()
+            self.sums[of] = (0 if starts else self.sums[of]) + x
+            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", self.sums[of])]))
+        return answers
+"""
+QUEUE = """
+import time
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            x = pb_utils.get_input_tensor_by_name(request, "x")
+            time.sleep(float(x.as_numpy()[0, 0]))
+            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", x.as_numpy())]))
+        return answers
+"""
+REPOSITORIES = {"sum": ("sum",), "front": ("front", "queue")}
+
+
+class DirectoryStore:
+    """S3, as far as the host needs it: objects are files."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def get_object(self, *, Bucket: str, Key: str) -> Mapping[str, Any]:  # noqa: N803 - boto3's names
+        file = self.directory / Bucket / Key
+        if not file.is_file():
+            raise ClientError({"Error": {"Code": "NoSuchKey", "Message": "There is no such key."}}, "GetObject")
+        return {"Body": file.open("rb")}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repositories `sum` and `front`, and their archives."""
+    root = tmp_path_factory.mktemp("scheduling")
+    (root / "s3/bucket").mkdir(parents=True)
+    for repository, models in REPOSITORIES.items():
+        for name in models:
+            (root / repository / name / "1").mkdir(parents=True)
+            (root / repository / name / "config.pbtxt").write_text(CONFIGS[name])
+            if name != "front":
+                (root / repository / name / "1/model.py").write_text({"sum": SUM, "queue": QUEUE}[name])
+        write_archive(root / repository, root / "s3/bucket" / f"{repository}.tar.gz")
+    return root
+
+
+@pytest.fixture(scope="module")
+def host(directory: Path) -> Iterator[TritonHost]:
+    host = TritonHost(DirectoryStore(directory / "s3"), directory / "host")
+    try:
+        for name in REPOSITORIES:
+            environment = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": name}
+            container = Container("none", "SingleModel", f"s3://bucket/{name}.tar.gz", environment)
+            host.deploy(Endpoint(name, f"{name}-1", (Variant("AllTraffic", 1.0, "ml.g5.xlarge", container),)))
+        yield host
+    finally:
+        host.close()
+
+
+@pytest.fixture
+def client(host: TritonHost, endpoint: Any, answer: Any) -> Callable[[str], TritonClient]:
+    """A client of the endpoint of this name."""
+
+    def of(name: str) -> TritonClient:
+        def through_the_gateway(headers: Mapping[str, str], body: bytes) -> Any:
+            response = host.invoke(Invocation(name, headers, body))
+            return answer(response.body, response.headers["Content-Type"], response.status, response.headers)
+
+        endpoint.handle = through_the_gateway
+        return TritonClient(name, endpoint.runtime())
+
+    return of
+
+
+def x(value: float) -> dict[str, Any]:
+    return {"x": np.array([[value]], np.float32)}
+
+
+def test_sequences_that_take_turns_have_a_sum_each(client: Callable[[str], TritonClient]) -> None:
+    sums = client("sum")
+    sequences = {name: sums.sequence(name) for name in (7, 8, 9)}
+    for step in range(20):
+        for name, calls in sequences.items():
+            found = calls.infer(x(name), last=step == 19)["y"]
+            assert found.tolist() == [[name * (step + 1)]]
+    with sums.sequence(7) as again:
+        assert again.infer(x(1), last=True)["y"].tolist() == [[1]]
+        with pytest.raises(ConfigurationError, match="has ended"):
+            again.infer(x(1))
+
+
+def test_the_asynchronous_client_has_sequences_too(
+    client: Callable[[str], TritonClient], directory: Path, environment: Any
+) -> None:
+    client("sum")
+
+    async def use() -> list[Any]:
+        async with AsyncTritonClient("sum") as sums, sums.for_repository(directory / "sum").sequence("a") as calls:
+            return [(await calls.infer({"x": [[2.0]]}, last=number == 2))["y"].item() for number in range(3)]
+
+    assert asyncio.run(use()) == [2, 4, 6]
+
+
+def test_a_sequence_that_is_left_open_is_a_warning(client: Callable[[str], TritonClient]) -> None:
+    with pytest.warns(ResourceWarning, match="max_sequence_idle_microseconds"), client("sum").sequence(3) as calls:
+        calls.infer(x(1))
+    with client("sum").sequence(4):
+        pass  # it never began
+
+
+@pytest.mark.parametrize("sequence_id", [0, -1, True, "", "x" * 129, 1.5, None])
+def test_an_identifier_that_triton_does_not_take(client: Callable[[str], TritonClient], sequence_id: Any) -> None:
+    with pytest.raises(ConfigurationError, match="identifier of the sequence"):
+        client("sum").sequence(sequence_id)
+
+
+def test_a_high_priority_overtakes_in_the_queue_of_a_step(client: Callable[[str], TritonClient]) -> None:
+    front = client("front")
+    ended: list[int] = []
+
+    def ask(priority: int) -> None:
+        front.infer(x(0.2), priority=priority)
+        ended.append(priority)
+
+    threads = [threading.Thread(target=ask, args=(2,)) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.03)
+    urgent = threading.Thread(target=ask, args=(1,))
+    urgent.start()
+    for thread in (*threads, urgent):
+        thread.join()
+    assert ended.index(1) <= 2
+
+
+def test_a_request_that_waits_too_long_is_rejected(client: Callable[[str], TritonClient], directory: Path) -> None:
+    front = client("front").for_repository(directory / "front")
+    busy = threading.Thread(target=front.infer, args=({"x": [[1.0]]},))
+    busy.start()
+    time.sleep(0.2)
+    try:
+        with pytest.raises(ModelError, match=r"[Tt]imeout expired"):
+            front.infer({"x": [[0.0]]}, queue_timeout_seconds=0.05)
+    finally:
+        busy.join()
+    with pytest.raises(ConfigurationError, match="has no effect on model 'sum'"):
+        client("sum").for_repository(directory / "sum").infer({"x": [[0.0]]}, queue_timeout_seconds=1)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"priority": 0},
+        {"priority": "high"},
+        {"priority": True},
+        {"queue_timeout_seconds": 0},
+        {"queue_timeout_seconds": float("nan")},
+        {"queue_timeout_seconds": "1"},
+        *({"parameters": {name: 1}} for name in ("priority", "timeout", "sequence_id", "sequence_start")),
+    ],
+)
+def test_an_option_that_triton_does_not_take(client: Callable[[str], TritonClient], option: Any) -> None:
+    with pytest.raises(ConfigurationError):
+        client("front").infer(x(0), **option)
