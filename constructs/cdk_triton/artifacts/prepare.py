@@ -17,7 +17,7 @@ from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.repository_cache import cached_answer
 from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Severity
+from cdk_triton.triton import ContainerEnvironment, Finding, Mode, Model, ModelRepository, Severity
 from cdk_triton.triton.findings import NotRead
 from cdk_triton.triton.repository import PromisedFiles
 from cdk_triton.triton.repository_settings import SETTINGS_NAME
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Prepared", "findings_of", "prepare", "prepared_document", "served_report"]
 
-_QUESTION: Final = "prepared 2"
+_QUESTION: Final = "prepared 3"
 """The number is raised when `prepared_document` returns other members, so that older cached answers are not used."""
 
 BROKEN_PROMISE: Final = "cdk-triton:ProducedFile"
@@ -46,6 +46,7 @@ class Prepared:
         errors: why its recipes cannot be built: the faults of single recipes or, if there are none, of their
             combination.
         backends: the backend of each model, by the model's name; an empty text if the configuration names none.
+        stateful_models: the names of the models with a sequence batcher.
         entry_model: the name of the model that callers invoke; None if the repository leaves it open.
         keys: its artifact key and its other keys.
         files: the SHA-256 of each file of its archive, by path.
@@ -58,6 +59,7 @@ class Prepared:
     not_read: tuple[NotRead, ...]
     errors: tuple[str, ...]
     backends: Mapping[str, str]
+    stateful_models: tuple[str, ...]
     entry_model: str | None
     keys: Keys
     files: Mapping[str, str]
@@ -125,6 +127,7 @@ def prepare(
         not_read=tuple(NotRead(*each) for each in found["not_read"]),
         errors=tuple(found["errors"]),
         backends=found["backends"],
+        stateful_models=tuple(found["stateful_models"]),
         entry_model=found["entry_model"],
         keys=Keys(*found["keys"]),
         files=found["files"],
@@ -159,11 +162,16 @@ def prepared_document(
         "not_read": [list(each) for each in report.not_read],
         "errors": errors,
         "backends": {model.name: model.backend_name or "" for model in repository.models},
+        "stateful_models": [each.name for each in repository.models if _keeps_state(each)],
         "entry_model": None if entry is None else entry.name,
         "keys": list(keys),
         "files": files,
         "build": build,
     }
+
+
+def _keeps_state(model: Model) -> bool:
+    return model.config is not None and model.config.HasField("sequence_batching")
 
 
 def served_report(

@@ -13,6 +13,7 @@ from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.assertions import Annotations, Match
+from tests.hosting.conftest import NETWORK
 
 from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
 from cdk_triton.hosting import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
@@ -352,3 +353,30 @@ class TestKeptCounts:
         endpoint.variant("Green").auto_scale_instance_count(min_capacity=1, max_capacity=1)
 
         assert warnings(stack, "InstanceCountKept") == []
+
+
+class TestState:
+    @pytest.fixture(name="stateful")
+    def _stateful(self, world: World, stack: cdk.Stack) -> TritonModel:
+        """A model with a sequence batcher."""
+        repository = world.repository(network=f"{NETWORK} sequence_batching {{ }}")
+        return TritonModel(stack, "Stateful", repository=repository, platform=world.platform)
+
+    @pytest.mark.parametrize("case", ["several", "scaled", "two variants", "one"])
+    def test_state_behind_several_instances_is_warned_of(
+        self, messages: Messages, stack: cdk.Stack, stateful: TritonModel, case: str
+    ) -> None:
+        counts = {"several": [3], "two variants": [1, 1]}.get(case, [1])
+        variants = [on(stateful, count, f"V{number}") for number, count in enumerate(counts)]
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=variants)
+        if case == "scaled":
+            endpoint.variant("V0").auto_scale_instance_count(min_capacity=1, max_capacity=4)
+
+        found = warnings(stack, "StateOnSeveralInstances")
+        assert len(found) == (case != "one")
+        for warning in found:
+            messages.record("cdk-triton:StateOnSeveralInstances", warning)
+
+    def test_a_model_without_state_may_have_instances(self, stack: cdk.Stack, model: TritonModel) -> None:
+        TritonEndpoint(stack, "Endpoint", variants=[on(model, 3, "A"), on(model, 3, "B")])
+        assert warnings(stack, "StateOnSeveralInstances") == []

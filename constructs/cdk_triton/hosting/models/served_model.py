@@ -104,6 +104,7 @@ class ServedModel(Resource):
             report_errors(self, [(RECIPE_ERROR, f"{what}: {error}") for error in found.errors])
             prepared |= dict.fromkeys(names, found)
         report_not_read(self, not_read)
+        self._stateful_models = tuple(sorted({name for each in prepared.values() for name in each.stateful_models}))
         distinct = {id(each): each for each in repositories.values()}.values()
         if distinct:
             described = served_document(distinct, mode, self.platform, settings, self._assembly.outdir)

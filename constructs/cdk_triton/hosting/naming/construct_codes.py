@@ -330,6 +330,13 @@ _OTHER_CODES: Final = (
         "Multi-model endpoints",
     ),
     ConstructCode(
+        "cdk-triton:StateOnSeveralInstances",
+        "a model with a sequence batcher may run on several instances",
+        "SageMaker sends each request to any instance, and an instance does not know the state of another one. Serve "
+        "such a model as a single model on one variant with one instance and without scaling.",
+        "Calling an endpoint",
+    ),
+    ConstructCode(
         "cdk-triton:StaysAtZero",
         "an asynchronous endpoint may scale to zero instances, but no policy starts the first instance",
         "Requests may wait until they expire. Call scale_on_backlog, which creates the policy for the first instance.",

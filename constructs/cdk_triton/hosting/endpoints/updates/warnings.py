@@ -1,4 +1,4 @@
-"""Warns about updates that would not go as intended.
+"""Warns about updates that would not go as intended, and about state that more than one instance would need.
 
 Most warnings need the complete app: rollback alarms and limits of scaling come after the endpoint.
 """
@@ -16,6 +16,7 @@ from constructs import Construct, IConstruct
 
 from cdk_triton._wording import in_words
 from cdk_triton.hosting.endpoints.updates.policies import MAX_STEP_PERCENT, DeploymentPolicy
+from cdk_triton.hosting.endpoints.variants.state import warn_about_state
 from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
 from cdk_triton.hosting.naming.literals import is_token
 from cdk_triton.hosting.naming.stacks import stack_of
@@ -36,7 +37,7 @@ KEPT_COUNT_WARNING = "cdk-triton:InstanceCountKept"
 
 @jsii.implements(IAspect)
 class UpdateWarnings:
-    """Warns, when the app is complete, about updates that would not go as intended.
+    """Warns, when the app is complete, about updates that would not go as intended, and about divided state.
 
     Args:
         endpoint: the endpoint, which gets the warnings.
@@ -67,6 +68,7 @@ class UpdateWarnings:
         """Look at one construct."""
         if not isinstance(node, sagemaker.CfnEndpoint):
             return
+        warn_about_state(self._notes, self._variants, lambda variant: self._instances(variant)[1])
         if node.retain_all_variant_properties:
             self._warn_about_kept_counts()
         if self._policy is not None:
