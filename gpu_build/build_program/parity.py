@@ -53,6 +53,24 @@ class Reference:
         described: list[dict[str, Any]] = self._ask("describe", "looking into the network")["inputs"]
         return described
 
+    def write_data(self, data: Path, declared: Sequence[Mapping[str, Any]], directory: Path) -> list[Tensor]:
+        """Write the arrays of an `.npz` as the inputs of a run.
+
+        Args:
+            data: the file.
+            declared: the inputs of the network.
+            directory: the directory of the run.
+
+        Raises:
+            BuildError: the file cannot be read, or lacks an input.
+        """
+        rows = [
+            {"name": each["name"], "data_type": each["data_type"], "file": str(directory / f"input{number}.raw")}
+            for number, each in enumerate(declared)
+        ]
+        dims = self._ask("write", "reading the data of the comparison", data=str(data), inputs=rows)["dims"]
+        return [Tensor(row["name"], row["data_type"], tuple(dims[row["name"]]), Path(row["file"])) for row in rows]
+
     def compare(self, run: EngineRun, inputs: Sequence[Tensor], tolerance: Mapping[str, float]) -> dict[str, Any]:
         """The version of ONNX Runtime, and the figures of each output in `outputs`.
 

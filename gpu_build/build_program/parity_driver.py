@@ -1,4 +1,4 @@
-"""Runs in a Python with ONNX Runtime: describes a network, and compares a TensorRT plan's outputs with the network's.
+"""Runs in a Python with ONNX Runtime: describes a network, writes the inputs of a comparison, and compares outputs.
 
 `python parity_driver.py QUESTION.json ANSWER.json`; see `programs.run_driver`.
 """
@@ -30,9 +30,9 @@ _NUMPY = {**dict(_TYPES.values()), "TYPE_BF16": "bf16", "fp16": "float16", "fp32
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """The answer to `describe` or `compare`; or the reason for a missing answer."""
+    """The answer to `describe`, `write` or `compare`; or the reason for a missing answer."""
     try:
-        return {"describe": describe, "compare": compare}[question["action"]](question)
+        return {"describe": describe, "write": write, "compare": compare}[question["action"]](question)
     except Exception as error:  # ONNX Runtime's exceptions have no common base but this
         return {"error": f"ONNX Runtime cannot run {Path(question['onnx']).name}: {error}"}
 
@@ -49,6 +49,22 @@ def describe(question: dict[str, Any]) -> dict[str, Any]:
             for tensor in _session(question).get_inputs()
         ]
     }
+
+
+def write(question: dict[str, Any]) -> dict[str, Any]:
+    """Write the arrays of an `.npz` as raw files; the answer has their dimensions."""
+    import numpy as np
+
+    with np.load(question["data"], allow_pickle=False) as found:
+        arrays = {tensor["name"]: found[tensor["name"]] for tensor in question["inputs"]}
+    for tensor in question["inputs"]:
+        array, data_type = arrays[tensor["name"]], _NUMPY[tensor["data_type"]]
+        if data_type == "bf16":
+            raw = (array.astype("<f4").view("<u4") >> 16).astype("<u2")
+        else:
+            raw = array.astype(np.dtype(data_type).newbyteorder("<"))
+        raw.tofile(tensor["file"])
+    return {"dims": {name: list(array.shape) for name, array in arrays.items()}}
 
 
 def compare(question: dict[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,12 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
     for index, profile in enumerate(profiles):
         directory = work.scratch / f"profile{index}"
         directory.mkdir()
-        inputs = _write_inputs(step, declared, profile, index, directory, work.stop)
+        inputs, is_compared = [], reference is not None
+        if reference is not None and "data" in step["parity"]:
+            inputs = reference.write_data(work.repository / step["parity"]["data"], declared, directory)
+            is_compared = _is_within(inputs, profile)
+        if not inputs or not is_compared:
+            inputs = _write_inputs(step, declared, profile, index, directory, work.stop)
         number = index if len(profiles) > 1 else None
         run = run_engine(
             work,
@@ -52,15 +57,20 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
             profile=number,
         )
         _check(step, run, inputs)
-        if reference is not None:
+        if reference is not None and is_compared:
             figures = reference.compare(run, inputs, step["parity"]["tolerance"])
             shapes = {tensor.name: list(tensor.dims) for tensor in inputs}
             compared.append({"profile": index, "inputs": shapes, **figures})
         speed.append(measure_speed(work, step["name"], [trtexec, *loading(plan, inputs, number)]))
     report: Report = {"outputs": [step["plan"]], "parity": _NO_PARITY, "speed": speed}
     if reference is not None:
-        parity = {"checked": True, "tolerance": step["parity"]["tolerance"], "seed": step["parity"]["seed"]}
-        report["parity"] = {**parity, "profiles": compared}
+        if not compared:
+            raise BuildError(
+                f"{step['name']}: no profile accepts the shapes in {step['parity']['data']}, so nothing was compared: "
+                "write arrays within a profile"
+            )
+        told = {name: step["parity"][name] for name in ("tolerance", "seed", "data") if name in step["parity"]}
+        report["parity"] = {"checked": True, **told, "profiles": compared}
     return report
 
 
@@ -115,6 +125,21 @@ def _write_inputs(
             write_random(tensor, stop, seed=f"{parity['seed']}/{index}/{name}", bounds=parity["ranges"].get(name))
         inputs.append(tensor)
     return inputs
+
+
+def _is_within(tensors: Sequence[Tensor], profile: Mapping[str, Any]) -> bool:
+    """Whether a profile accepts the shapes of some inputs; a network without dynamic dimensions has none."""
+    return all(
+        tensor.name not in profile
+        or (
+            len(tensor.dims) == len(profile[tensor.name]["min"])
+            and all(
+                low <= size <= high
+                for low, size, high in zip(profile[tensor.name]["min"], tensor.dims, profile[tensor.name]["max"])
+            )
+        )
+        for tensor in tensors
+    )
 
 
 def _fits(shape: Sequence[int], dims: Sequence[int]) -> bool:

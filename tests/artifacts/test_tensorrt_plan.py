@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from tests.artifacts.plans import A10G, CONFIG, FP32_WEIGHTS, NETWORK, OPEN_CONFIG, bert, onnx_bytes, written
 
@@ -381,3 +383,40 @@ def test_what_onnx_runtime_cannot_compute_is_not_compared(messages: Messages, tm
     repository = bert(tmp_path, recipe, name="bert.onnx", network=graph)
     rejected(messages, recipe, repository)
     TensorRTPlan("bert", onnx="bert.onnx", parity=None).validate(repository, A10G)
+
+
+def npz(**arrays: Any) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def with_data(root: Path, data: bytes, recipe: TensorRTPlan) -> ModelRepository:
+    files = {"bert/config.pbtxt": CONFIG.encode(), "bert/bert.onnx": onnx_bytes(), "bert/inputs.npz": data}
+    return written(root, files, [recipe])
+
+
+def test_a_plan_is_compared_on_data_of_its_own(tmp_path: Path) -> None:
+    recipe = TensorRTPlan("bert", onnx="bert.onnx", parity=Parity(data="inputs.npz"))
+    repository = with_data(tmp_path, npz(ids=np.ones((8, 128), np.int32)), recipe)
+    assert step(recipe, repository)["parity"]["data"] == "bert/inputs.npz"
+    assert recipe.consumes == ("bert/bert.onnx", "bert/inputs.npz")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"ids", id="no npz"),
+        pytest.param(npz(tokens=np.ones((8, 128), np.int32)), id="another name"),
+        pytest.param(npz(ids=np.ones((8, 128), np.int64)), id="another type"),
+        pytest.param(npz(ids=np.ones((32, 128), np.int32)), id="outside every profile"),
+    ],
+)
+def test_data_that_could_not_be_compared_is_rejected(messages: Messages, tmp_path: Path, data: bytes) -> None:
+    recipe = TensorRTPlan("bert", onnx="bert.onnx", parity=Parity(data="inputs.npz"))
+    rejected(messages, recipe, with_data(tmp_path, data, recipe))
+
+
+def test_ranges_are_for_random_inputs(messages: Messages) -> None:
+    with messages.raises(ConfigurationError):
+        Parity(data="inputs.npz", ranges={"ids": (0, 9)})

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import tarfile
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from inotify_simple import INotify, flags
+from tests.gpu_build.conftest import SOURCES
 
 from cdk_triton_local.triton.backends.plan import onnx_in_plan
 
@@ -54,6 +57,26 @@ def test_an_ensemble_is_built_and_what_only_the_build_reads_is_left_out(build: A
     assert str(build.out.parent) not in json.dumps(report)
     assert "not for children" not in json.dumps([report, log])
     assert len({line["event"] for line in log} & {"started", "probed", "step finished", "finished"}) == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "is_compared"), [(2, True), (64, False)])
+def test_the_inputs_may_be_the_users_own(
+    messages: Messages, build: Any, tensorrt_step: Any, rows: int, is_compared: bool
+) -> None:
+    data = io.BytesIO()
+    np.savez(data, x=np.full((rows, 4), 0.5, np.float32), ids=np.ones((rows, 1), np.int32))
+    step = tensorrt_step()
+    parity = {**step["parity"], "data": "tiny/inputs.npz"}
+    files = {**SOURCES, "tiny/inputs.npz": data.getvalue()}
+    key = build.add("text", files, steps=[{**step, "parity": parity}], remove=["tiny/tiny.onnx", "tiny/inputs.npz"])
+    code, log = build.run()
+    assert (code == 0) is is_compared, log
+    if not is_compared:
+        messages.record("failure.json", build.failure(key)["reason"])
+        return
+    (compared,) = build.report(key)["steps"][0]["parity"]["profiles"]
+    assert compared["inputs"] == {"x": [2, 4], "ids": [2, 1]}
 
 
 @pytest.mark.slow

@@ -48,22 +48,25 @@ INT8 depends on its calibration more than on anything else.
 
 @dataclass(frozen=True)
 class Parity:
-    """The comparison of a TensorRT plan with ONNX Runtime on the same random inputs, in the job that builds the plan.
+    """The comparison of a TensorRT plan with ONNX Runtime on the same inputs, in the job that builds the plan.
 
     Attributes:
+        data: an `.npz` with an array for each input, relative to the model's directory, batch dimension included. The
+            archive omits the file. None: random inputs, which show a broken plan but not the quality of a good one.
         tolerance: how far the outputs may differ. None: the tolerance of the recipe's precision in `TOLERANCES`.
         ranges: integer input → the smallest and largest value of its random inputs, both included. Other integer inputs
             get zeros and ones, because any other number may be outside a vocabulary.
         seed: the seed of the random numbers, at least 0.
 
     Raises:
-        ConfigurationError: a range is not a pair of ascending whole numbers, or the seed is not a whole number from 0
-            to 2147483647.
+        ConfigurationError: a range is not a pair of ascending whole numbers, the seed is not a whole number from 0 to
+            2147483647, or there are ranges beside `data`.
     """
 
     tolerance: Tolerance | None = None
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     seed: int = 0
+    data: str | None = None
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -71,6 +74,12 @@ class Parity:
         if self.tolerance is not None:
             require_type("the tolerance of a Parity", self.tolerance, _TOLERANCE)
         require_type("the ranges of a Parity", self.ranges, _RANGES)
+        if self.data is not None:
+            literal(self.data, "the data of a Parity")
+            if self.ranges:
+                raise ConfigurationError(
+                    f"a Parity has ranges and data={self.data!r}, but ranges are for random inputs: omit one of the two"
+                )
         for name, bounds in self.ranges.items():
             literal(name, "the name of an input of a Parity")
             for bound in bounds if isinstance(bounds, tuple | list) else ():
@@ -92,13 +101,24 @@ class Parity:
 def parity_parameters(parity: Parity) -> dict[str, object]:
     """The comparison as the artifact key contains it, without a default tolerance, so that the default can change."""
     tolerance = None if parity.tolerance is None else asdict(parity.tolerance)
-    return {"tolerance": tolerance, "ranges": _ranges(parity), "seed": parity.seed}
+    return {"tolerance": tolerance, "ranges": _ranges(parity), "seed": parity.seed, **_data(parity.data)}
 
 
-def parity_document(parity: Parity, precision: str) -> dict[str, object]:
-    """The comparison as the step of a TensorRT plan of that precision contains it: JSON values."""
+def parity_document(parity: Parity, precision: str, data: str | None) -> dict[str, object]:
+    """The comparison as the step of a TensorRT plan of that precision contains it: JSON values.
+
+    Args:
+        parity: the comparison.
+        precision: the precision of the plan.
+        data: the path of `Parity.data` in the repository.
+    """
     tolerance = TOLERANCES[precision] if parity.tolerance is None else parity.tolerance
-    return {"tolerance": asdict(tolerance), "ranges": _ranges(parity), "seed": parity.seed}
+    return {"tolerance": asdict(tolerance), "ranges": _ranges(parity), "seed": parity.seed, **_data(data)}
+
+
+def _data(path: str | None) -> dict[str, object]:
+    """Nothing without data, so that recipes without it keep their artifact keys."""
+    return {} if path is None else {"data": path}
 
 
 def _ranges(parity: Parity) -> dict[str, list[int]]:

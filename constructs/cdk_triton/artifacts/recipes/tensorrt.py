@@ -21,7 +21,8 @@ The build program reads this step in its `plan.json` (`cdk_triton.artifacts.buil
                                                null: switched off, which the manifest shows. An output holds if
                                                max|plan - reference| <= absolute + relative * max|reference| over the
                                                tensor, and NaN and infinities are at the same places in both.
-                                               Integer inputs that `ranges` does not name get zeros and ones
+                                               Integer inputs that `ranges` does not name get zeros and ones. With
+                                               "data": "bert/inputs.npz", the inputs are its arrays instead
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from cdk_triton._arguments import one, require_type
 from cdk_triton.artifacts.recipes.parity import Parity, parity_document, parity_parameters
+from cdk_triton.artifacts.recipes.parity_data import check_data
 from cdk_triton.artifacts.recipes.plan_checks import (
     PLAN_NAME,
     check_comparable,
@@ -141,6 +143,8 @@ class TensorRTPlan:
             one_of(self.hardware_compatibility, f"hardware_compatibility of {self}", words)
         if self.parity is not None:
             require_type(f"parity of {self}", self.parity, _PARITY)
+            if self.parity.data is not None:
+                path_in_model(self.model, self.parity.data, f"the parity's data of {self}")
 
     def __str__(self) -> str:
         return f"TensorRTPlan({self.model!r})"
@@ -157,8 +161,14 @@ class TensorRTPlan:
 
     @property
     def consumes(self) -> tuple[str, ...]:
-        """The ONNX file. The archive omits it, and its external data."""
-        return (self.network,)
+        """The ONNX file and the data of the comparison. The archive omits them, and external data of the ONNX file."""
+        return (self.network,) if self._data is None else (self.network, self._data)
+
+    @property
+    def _data(self) -> str | None:
+        if self.parity is None or self.parity.data is None:
+            return None
+        return PurePosixPath(self.model, self.parity.data).as_posix()
 
     @property
     def s3_files(self) -> Mapping[str, S3File]:
@@ -199,7 +209,8 @@ class TensorRTPlan:
             ConfigurationError: the model is missing, does not have the TensorRT backend, or has an open shape without
                 `profiles`; the release's TensorRT does not support an option; the GPU does not support the precision;
                 the ONNX file cannot be read, or has an operator for which ONNX Runtime cannot compute outputs to
-                compare with; a range is not for an integer input.
+                compare with; a range is not for an integer input; or the data of the parity does not fit the
+                model.
         """
         model = model_of(repository, self.model, str(self))
         config = check_model(str(self), model)
@@ -211,6 +222,8 @@ class TensorRTPlan:
         if self.parity is not None:
             check_ranges(str(self), model, config, self.parity.ranges)
             check_comparable(str(self), repository, self.network)
+            if self._data is not None:
+                check_data(str(self), repository, self._data, config, self._shape_profiles(config))
         release = required_release(str(self), platform)
         several = ("--profile",) if len(self._declared) > 1 else ()
         # Before the options: a precision that is none any more has a sentence of its own.
@@ -246,7 +259,7 @@ class TensorRTPlan:
             "profiles": profile_documents(profiles),
             "inputs": [_tensor(tensor, config.max_batch_size) for tensor in config.input],
             "outputs": [_tensor(tensor, config.max_batch_size) for tensor in config.output],
-            "parity": None if self.parity is None else parity_document(self.parity, self.precision),
+            "parity": None if self.parity is None else parity_document(self.parity, self.precision, self._data),
         }
 
     def _options(self, release: str, profiles: Sequence[Profile]) -> tuple[str, ...]:
