@@ -51,7 +51,7 @@ def write_files(world: World) -> None:
     for name in ("dog.jpg", "scan.raw"):
         (world.directory / name).write_bytes(b"\0" * 16)
     (world.directory / "request.json").write_text(
-        '{"inputs": [{"name": "AMOUNT", "shape": [1, 1], "datatype": "FP32", "data": [9000]}]}'
+        '{"inputs": [{"name": "TEXT", "shape": [1, 1], "datatype": "BYTES", "data": ["A man is eating food."]}]}'
     )
 
 

@@ -50,9 +50,10 @@ def codes(write: Write, files: Mapping[str, Change], **arguments: Any) -> list[s
     return [finding.code for finding in write(files, base={}).check(**arguments)]
 
 
-def test_the_step_is_that_of_the_tutorial() -> None:
-    (tutorial,) = (block.text for block in blocks_of(ROOT / "docs" / "getting_started.md") if "step [" in block.text)
-    assert " ".join(STEP.text.split()) in " ".join(tutorial.split())
+def test_the_step_is_that_of_a_new_project(tmp_path: Path) -> None:
+    subprocess.run([Path(sys.executable).with_name("cdk-triton"), "init", str(tmp_path)], check=True)
+    ensemble = (tmp_path / "models" / "language" / "config.pbtxt").read_text()
+    assert " ".join(STEP.text.split()) in " ".join(ensemble.split())
 
 
 def test_the_table_acknowledges_its_warning(findings_of_example: ExampleFindings) -> None:

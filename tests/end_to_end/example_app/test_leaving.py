@@ -11,10 +11,7 @@ from cdk_triton.client import TritonClient
 APP, RETAIN, RECORD, DESTROY, PLAIN, IMPORT = (
     block.text for block in of_kind("end_to_end/example_app/test_leaving.py")
 )
-FILES, CONFIGURE = (
-    next(block.text for block in blocks_of(ROOT / "docs" / page) if block.text.startswith(beginning))
-    for page, beginning in (("production.md", "mkdir "), ("getting_started.md", "echo "))
-)
+FILES = next(block.text for block in blocks_of(ROOT / "docs" / "production.md") if block.text.startswith("mkdir "))
 
 
 def length(shell: Any) -> int:
@@ -30,8 +27,8 @@ def resources(shell: Any, stack: str) -> dict[str, str]:
 
 @pytest.mark.long
 def test_an_endpoint_leaves_the_library_without_an_interruption(shell: Any, local_aws: Any) -> None:
-    for each in (FILES, CONFIGURE):
-        shell.run("bash", "-euc", each)
+    shell.run("cdk-triton", "init")
+    shell.run("bash", "-euc", FILES)
     (shell.directory / "app.py").write_text(APP)
     (shell.directory / "plain.py").write_text(PLAIN)
     with local_aws(shell.directory) as led:

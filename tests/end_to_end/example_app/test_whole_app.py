@@ -5,21 +5,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.docs.blocks import ROOT, blocks_of, of_kind
+from tests.docs.blocks import of_kind
 
 from cdk_triton.client import TritonClient
 
 FILES, APP, DEPLOY, CALL, DESTROY = (block.text for block in of_kind("end_to_end/example_app/test_whole_app.py"))
-(CONFIGURE,) = (
-    block.text for block in blocks_of(ROOT / "docs" / "getting_started.md") if block.text.startswith("echo ")
-)
 
 
 @pytest.fixture
 def project(shell: Any, local_aws: Any) -> Iterator[Any]:
-    """A directory with what the two pages put there, led to an AWS of its own."""
-    for each in (FILES, CONFIGURE):
-        shell.run("bash", "-euc", each)
+    """A new project with what the page puts there, led to an AWS of its own."""
+    shell.run("cdk-triton", "init")
+    shell.run("bash", "-euc", FILES)
     (shell.directory / "app.py").write_text(APP)
     with local_aws(shell.directory) as led:
         yield led
