@@ -1,12 +1,4 @@
-"""Requests that belong together, for models that keep state between them.
-
-::
-
-    with client.sequence("user-7") as calls:
-        calls.infer(first)               # starts the sequence
-        calls.infer(second)
-        calls.infer(third, last=True)    # ends it
-"""
+"""Requests that belong together, for models that keep state between them: `Sequence`, and `AsyncSequence` for asyncio."""
 
 from __future__ import annotations
 
