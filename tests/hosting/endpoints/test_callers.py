@@ -69,7 +69,7 @@ class TestImports:
         assert endpoint.grant_invoke(caller).success
         assert endpoint.endpoint_name == "Search-V1"
         found = statement(world, stack)
-        assert found["Action"] == "sagemaker:InvokeEndpoint"
+        assert found["Action"] == ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"]
         # SageMaker writes names in lower case into ARNs, and IAM compares letter by letter.
         assert flattened(found["Resource"]).endswith(":<AWS::Region>:<AWS::AccountId>:endpoint/search-v1")
         assert not stack.resolve(world.template(stack))["Resources"].keys() & {"Search"}

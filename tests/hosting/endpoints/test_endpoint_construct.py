@@ -175,10 +175,23 @@ class TestGrants:
 
         assert grant.success
         assert self.statement(world, stack) == {
-            "Action": "sagemaker:InvokeEndpoint",
+            "Action": ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"],
             "Effect": "Allow",
             "Resource": {"Ref": "EndpointEEF1FD8F"},
         }
+
+    @pytest.mark.parametrize("target_models", [None, ["text"]])
+    def test_a_multi_model_endpoint_cannot_stream(
+        self,
+        world: World,
+        stack: cdk.Stack,
+        fleet: TritonMultiModel,
+        caller: iam.Role,
+        target_models: list[str] | None,
+    ) -> None:
+        TritonEndpoint(stack, "Endpoint", model=fleet).grant_invoke(caller, target_models=target_models)
+
+        assert self.statement(world, stack)["Action"] == "sagemaker:InvokeEndpoint"
 
     def test_target_models_narrow_it_to_every_version_of_an_ensemble(
         self, world: World, stack: cdk.Stack, fleet: TritonMultiModel, caller: iam.Role

@@ -48,7 +48,10 @@ def allow_caller(
         grant = allow_async_invocation(endpoint, grantee, endpoint_arn, storage)
     else:
         check = ensemble_check(endpoint, variants)
-        grant = allow_invocation(endpoint, grantee, endpoint_arn, target_models, check, published)
+        can_stream = not any(variant.model.is_multi_model for variant in variants)
+        grant = allow_invocation(
+            endpoint, grantee, endpoint_arn, target_models, check, published, can_stream=can_stream
+        )
     if parameter_path is None:
         return grant
     ensembles = target_models if published is None else target_models or ()

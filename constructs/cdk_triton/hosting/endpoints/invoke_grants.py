@@ -14,7 +14,11 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
 from cdk_triton.protocol.layout import target_model_pattern
 
-__all__ = ["allow_invocation", "check_takes_published", "ensemble_check", "warn_without_effect"]
+__all__ = ["INVOKE_ACTIONS", "allow_invocation", "check_takes_published", "ensemble_check", "warn_without_effect"]
+
+INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
+"""The actions of InvokeEndpoint and of a streamed answer. The API reference of InvokeEndpointWithResponseStream names
+the first action only, but "Actions, resources, and condition keys for Amazon SageMaker" has the second one, too."""
 
 _PATTERN = re.compile(r"[A-Za-z0-9*][A-Za-z0-9._*-]{0,199}")
 GRANT_WARNING = "cdk-triton:GrantWithoutEffect"
@@ -27,6 +31,8 @@ def allow_invocation(
     ensembles: Sequence[str] | None,
     check: Callable[[str], object],
     published: Sequence[str] | None = None,
+    *,
+    can_stream: bool = True,
 ) -> iam.Grant:
     """Allow a principal to invoke an endpoint, or warn that the grant allows nothing.
 
@@ -41,6 +47,7 @@ def allow_invocation(
             endpoint.
         check: rejects an ensemble that the endpoint cannot have.
         published: patterns of published ensembles that the principal can also call. None: only `ensembles`.
+        can_stream: whether the endpoint may have a container that streams, which that of a multi-model endpoint cannot.
 
     Raises:
         ConfigurationError: a list is empty, contains a name that the check rejects, or contains something that is not a
@@ -57,8 +64,9 @@ def allow_invocation(
         names = [*(ensembles or ()), *_checked_patterns(published)]
         # The condition key of InvokeEndpoint ("Actions, resources, and condition keys for Amazon SageMaker").
         conditions = {"StringLike": {"sagemaker:TargetModel": [target_model_pattern(name) for name in names]}}
+    actions = INVOKE_ACTIONS if can_stream and conditions is None else INVOKE_ACTIONS[:1]
     grant = iam.Grant.add_to_principal(
-        grantee=grantee, actions=["sagemaker:InvokeEndpoint"], resource_arns=[endpoint_arn], conditions=conditions
+        grantee=grantee, actions=[*actions], resource_arns=[endpoint_arn], conditions=conditions
     )
     warn_without_effect(endpoint, grantee.grant_principal, grant)
     return grant

@@ -216,7 +216,10 @@ def test_callers_may_invoke_components_that_come_later(
 
     allowed = [each for statement in world.statements(stack, "Caller") for each in refs(statement["Resource"])]
     assert sorted(allowed) == sorted([*world.resources(stack, ENDPOINT), *world.resources(stack, COMPONENT)])
-    assert actions(world.statements(stack, "Caller")) == {"sagemaker:InvokeEndpoint"}
+    assert actions(world.statements(stack, "Caller")) == {
+        "sagemaker:InvokeEndpoint",
+        "sagemaker:InvokeEndpointWithResponseStream",
+    }
 
 
 def refs(value: Any) -> list[str]:

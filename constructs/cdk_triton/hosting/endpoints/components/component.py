@@ -15,6 +15,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.components.names import generated_name, name_in_arn
 from cdk_triton.hosting.endpoints.components.permissions import ComponentPermissions
 from cdk_triton.hosting.endpoints.components.updates import ComponentUpdates, batch_copies
+from cdk_triton.hosting.endpoints.invoke_grants import INVOKE_ACTIONS
 from cdk_triton.hosting.endpoints.parameters import allow_component_reading, put_component_parameter
 from cdk_triton.hosting.endpoints.scaling.capacities import capacity_range
 from cdk_triton.hosting.endpoints.updates.policies import Capacity, Rolling
@@ -262,7 +263,7 @@ class TritonComponent(Resource, ComponentMetrics):
     def _grant(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to use this component, without its endpoint."""
         grant = iam.Grant.add_to_principal(
-            grantee=grantee, actions=["sagemaker:InvokeEndpoint"], resource_arns=[self.component_arn]
+            grantee=grantee, actions=[*INVOKE_ACTIONS], resource_arns=[self.component_arn]
         )
         if self._parameter_path is not None:
             grant = grant.combine(allow_component_reading(self, grantee, self._parameter_path))
