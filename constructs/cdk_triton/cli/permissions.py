@@ -25,7 +25,8 @@ _OPERATIONS: Final = {
     "s3": "AbortMultipartUpload DeleteObject GetBucketVersioning GetObject PutObject",
     "sagemaker": (
         "DescribeEndpoint DescribeEndpointConfig DescribeInferenceComponent DescribeModel DescribeModelPackage "
-        "InvokeEndpoint InvokeEndpointAsync ListEndpointConfigs ListEndpoints ListInferenceComponents ListModels"
+        "InvokeEndpoint InvokeEndpointAsync InvokeEndpointWithResponseStream ListEndpointConfigs ListEndpoints "
+        "ListInferenceComponents ListModels"
     ),
     "servicequotas": "ListAWSDefaultServiceQuotas ListServiceQuotas",
     "ssm": "GetParameter",

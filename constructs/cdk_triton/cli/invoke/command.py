@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cdk_triton.cli.endpoints.reading import ReadEndpoint
     from cdk_triton.client import InferenceResult
     from cdk_triton.client.kserve import Body
+    from cdk_triton.client.options import GenerateOptions
 
 __all__ = ["AnswerFormat", "invoke", "usage_errors"]
 
@@ -49,10 +50,24 @@ OutOption = Annotated[
     Path | None,
     typer.Option("--out", metavar="DIR", help="Write each output into a file: .npy, .txt or .bin, by its type."),
 ]
+StreamOption = Annotated[
+    bool, typer.Option("--stream", help="For an endpoint that generates: print each result as it arrives.")
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="With --out, overwrite existing files.")]
 
 
-_OF_A_REQUEST = ("target_model", "component", "variant", "data", "inputs", "random", "repository", "out", "force")
+_OF_A_REQUEST = (
+    "target_model",
+    "component",
+    "variant",
+    "data",
+    "inputs",
+    "random",
+    "repository",
+    "stream",
+    "out",
+    "force",
+)
 """The parameters that a list of endpoints does not use."""
 
 
@@ -66,6 +81,7 @@ def invoke(
     inputs: InputOption = None,
     random: RandomOption = False,
     repository: RepositoryOption = None,
+    stream: StreamOption = False,
     out: OutOption = None,
     force: ForceOption = False,
     output: FormatOption = AnswerFormat.TEXT,
@@ -83,14 +99,15 @@ def invoke(
         if endpoint is None:
             _list_endpoints(aws, output, is_request=bool(given(context, *_OF_A_REQUEST)))
             return
-        if out is None:
-            require_unused(context, "an answer without --out DIR", "force")
+        _check_files(context, out, stream=stream)
         check_sources(context, data, inputs or (), random=random)
-        _require_directory(out)
         found = _described(aws, endpoint)
         asked = check_target(found, target_model, component)
-        _check_variant(found, variant)
+        _check_request(found, asked[1], variant, stream=stream)
         body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
+        if stream:
+            _stream(aws, endpoint, asked, variant, body, output)
+            return
         started = time.perf_counter()
         result = _answer(aws, endpoint, found, asked, variant, body)
         seconds = time.perf_counter() - started
@@ -172,10 +189,40 @@ def _answer(
         )
 
 
-def _check_variant(endpoint: ReadEndpoint | None, variant: str | None) -> None:
+def _stream(
+    aws: Aws,
+    name: str,
+    asked: tuple[str | None, str | None],
+    variant: str | None,
+    body: Body,
+    output: AnswerFormat,
+) -> None:
+    from cdk_triton.cli.invoke.streaming import print_results
+    from cdk_triton.client import TritonClient
+    from cdk_triton.client.runtime import default_runtime
+
+    target_model, component = asked
+    if target_model is not None:
+        raise ConfigurationError("a multi-model endpoint cannot stream: omit --target-model or --stream")
+    client = TritonClient(name, default_runtime(aws.session))
+    options: GenerateOptions = {"inference_component": component, "target_variant": variant}
+    print_results(client, body, options, as_json=output is AnswerFormat.JSON)
+
+
+def _check_files(context: typer.Context, out: Path | None, *, stream: bool) -> None:
+    if stream:
+        require_unused(context, "--stream", "out", "force")
+    if out is None:
+        require_unused(context, "an answer without --out DIR", "force")
+    _require_directory(out)
+
+
+def _check_request(endpoint: ReadEndpoint | None, component: str | None, variant: str | None, *, stream: bool) -> None:
     """`InvokeEndpointAsync` does not have `TargetVariant` (API reference)."""
     from cdk_triton.cli.endpoints.reading import Kind
+    from cdk_triton.cli.invoke.streaming import check_protocol
 
+    check_protocol(endpoint, component, stream=stream)
     if variant is not None and endpoint is not None and endpoint.kind is Kind.ASYNC:
         raise ConfigurationError(
             f"the endpoint '{endpoint.name}' is asynchronous, so SageMaker chooses the variant: omit --variant"

@@ -1,0 +1,87 @@
+"""`invoke --stream`: prints each result of an endpoint that generates as it arrives."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from cdk_triton.cli.endpoints.reading import Kind
+from cdk_triton.cli.invoke import answer
+from cdk_triton.client.tensors import decode_tensor, encode_tensor
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from cdk_triton.cli.endpoints.reading import ReadEndpoint
+    from cdk_triton.cli.requests.kserve import Body
+    from cdk_triton.client import InferenceResult, TritonClient
+    from cdk_triton.client.options import GenerateOptions
+
+__all__ = ["check_protocol", "print_results"]
+
+_VARIABLE = "SAGEMAKER_TRITON_INFERENCE_TYPE"
+
+
+def check_protocol(endpoint: ReadEndpoint | None, component: str | None, *, stream: bool) -> None:
+    """Reject a request that the container of a described endpoint does not read.
+
+    Raises:
+        ConfigurationError: the request streams and the container cannot, or the other way around.
+    """
+    if endpoint is None:
+        return
+    if stream and endpoint.kind in (Kind.MULTI, Kind.ASYNC):
+        raise ConfigurationError(
+            f"the endpoint '{endpoint.name}' is {endpoint.kind.value} and cannot stream: omit --stream"
+        )
+    served = [each for each in endpoint.components if each.name == component] or list(endpoint.variants)
+    types = {each.environment.get(_VARIABLE, "infer") for each in served if each.model is not None}
+    if stream and types == {"infer"}:
+        raise ConfigurationError(
+            f"the container of the endpoint '{endpoint.name}' does not generate, because {_VARIABLE} is not set: omit "
+            "--stream, or set inference_type='generate_stream' in the ContainerEnvironment of the model"
+        )
+    if not stream and types in ({"generate"}, {"generate_stream"}) and endpoint.kind is not Kind.MULTI:
+        raise ConfigurationError(
+            f"the container of the endpoint '{endpoint.name}' has {_VARIABLE}={types.pop()}, so it does not read "
+            "requests of the infer protocol: add --stream"
+        )
+
+
+def print_results(client: TritonClient, body: Body, options: GenerateOptions, *, as_json: bool) -> None:
+    """Send a request, and print each result when it arrives: a table, or a line of JSON.
+
+    Raises:
+        ConfigurationError: the request cannot be sent in the generate protocol.
+        InvocationError: the endpoint did not answer, or its answer breaks off.
+    """
+    if body.outputs:
+        raise ConfigurationError("a stream always has all outputs: remove 'outputs' from the request")
+    inputs = dict(_array(each) for each in body.inputs)
+    started, count = time.perf_counter(), 0
+    request: GenerateOptions = {**options, "request_id": body.request_id, "parameters": body.parameters}
+    with client.stream(inputs, **request) as results:
+        for count, result in enumerate(results, 1):
+            for line in _lines(result, count, time.perf_counter() - started, as_json=as_json):
+                typer.echo(line)
+        seconds, first, variant = time.perf_counter() - started, results.first_result_seconds, results.variant
+    after = "" if first is None else f", the first after {first * 1000:.0f} ms"
+    served = "" if variant is None else f", by {variant}"
+    typer.echo(f"{count} result{'' if count == 1 else 's'} in {seconds * 1000:.0f} ms{after}{served}", err=True)
+
+
+def _array(tensor: Any) -> tuple[str, Any]:
+    entry, data = encode_tensor(None, tensor, binary=True)
+    return entry["name"], decode_tensor(entry, bytes(data or b""), 0)
+
+
+def _lines(result: InferenceResult, number: int, seconds: float, *, as_json: bool) -> Iterator[str]:
+    if as_json:
+        outputs = answer.as_json(result.outputs)
+        yield json.dumps({"seconds": round(seconds, 6), "outputs": outputs}, ensure_ascii=False)
+        return
+    yield f"result {number} after {seconds * 1000:.0f} ms"
+    yield from answer.as_text(result.outputs)
