@@ -20,9 +20,10 @@ At `cdk synth`, the constructs report these findings about an app. Findings abou
 of this page. The command also accepts the prefix `Annotation::`, which the CDK writes before a code in its validation
 report.
 
-{errors} are errors, {infos} has the level `info`, and every
-other code is a warning. If the app is correct as it is, acknowledge the warning on the construct that it names. For the
-level `info`, use `acknowledge_info`:
+{errors} are errors.
+{infos} have the level `info`. Every other code is a
+warning. If the app is correct as it is, acknowledge the warning on the construct that it names. For the level `info`,
+use `acknowledge_info`:
 
 ```python
 from aws_cdk import Annotations

@@ -82,8 +82,8 @@ class ContainerEnvironment:
             off: the values of this variable mean the opposite of its name. From 23.04.
         ping_mode: when `/ping` succeeds: `ready` (every model is ready) or `live` (the server is live). None: `ready`
             for a single-model endpoint, `live` for a multi-model endpoint, the intended defaults of NVIDIA's script.
-        inference_type: what `/invocations` of a single-model endpoint does: `infer`, `generate` or `generate_stream`.
-            None: `infer`. From 25.03.
+        inference_type: the protocol of a single-model endpoint: `infer`, or `generate` and `generate_stream`, for
+            `TritonClient.generate` and `TritonClient.stream`. None: `infer`. From 25.03.
         log_verbose: whether to write the verbose log, or its level. Off by default, because it raises the CloudWatch
             bill and slows the server down; NVIDIA's script would switch it on.
         log_info: whether to log informational messages.

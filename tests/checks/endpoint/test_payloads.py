@@ -182,7 +182,8 @@ def test_decoupled_in_a_single_model_container(messages: Messages, write: Write)
     assert messages.of(repository.check()) == [("CT653", "model/config.pbtxt", "model_transaction_policy.decoupled")]
     assert [finding.code for finding in repository.check(environment=ContainerEnvironment())] == ["CT652"]
     assert repository.check(environment=ContainerEnvironment(inference_type="generate_stream")) == ()
-    assert repository.check(environment=ContainerEnvironment(inference_type="generate")) == ()
+    generating = repository.check(environment=ContainerEnvironment(inference_type="generate"))
+    assert [finding.code for finding in generating] == ["CT657"]
 
 
 @pytest.mark.parametrize(("release", "code"), [("25.02", "CT652"), ("25.03", "CT653")])

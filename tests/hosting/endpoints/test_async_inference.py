@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import aws_cdk as cdk
 import pytest
@@ -19,6 +19,7 @@ from botocore.validate import ParamValidator
 
 from cdk_triton import (
     AsyncInference,
+    ContainerEnvironment,
     DataCapture,
     ServingPlatform,
     TritonArtifactStore,
@@ -99,6 +100,16 @@ def test_without_arguments_the_endpoint_makes_a_bucket_that_expires(
         "S3FailurePath": f"s3://<{name}>/async/failures",
     }
     assert warnings(stack, "cdk-triton:Async.*") == []
+
+
+@pytest.mark.parametrize("inference_type", ["generate", "generate_stream"])
+def test_a_container_that_generates_is_not_asynchronous(
+    messages: Messages, world: World, stack: cdk.Stack, inference_type: Literal["generate", "generate_stream"]
+) -> None:
+    settings = ContainerEnvironment(inference_type=inference_type)
+    model = TritonModel(stack, "Streams", repository=world.repository(), platform=world.platform, environment=settings)
+    with messages.raises(ConfigurationError):
+        TritonEndpoint(stack, "Endpoint", model=model, asynchronous=AsyncInference())
 
 
 def test_everything_is_in_the_configuration_as_the_api_has_it(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import aws_cdk as cdk
 import pytest
@@ -160,6 +160,33 @@ def test_a_model_that_an_argument_loads_is_looked_for(world: World, stack: cdk.S
     TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, environment=settings)
     (error,) = Annotations.from_stack(stack).find_error("/Stack/Model", Match.any_value())
     assert "missing" in str(error.entry.data)
+
+
+@pytest.mark.parametrize(
+    ("release", "inference_type", "effective"),
+    [
+        ("25.09", "generate", "generate"),
+        ("25.09", "generate_stream", "generate_stream"),
+        ("25.09", None, "infer"),
+        ("24.09", "generate_stream", "infer"),
+    ],
+)
+def test_a_container_that_generates_says_what_callers_do(
+    messages: Messages,
+    world: World,
+    stack: cdk.Stack,
+    release: str,
+    inference_type: Literal["generate", "generate_stream"] | None,
+    effective: str,
+) -> None:
+    settings = ContainerEnvironment(inference_type=inference_type)
+    platform = ServingPlatform(release=release, instance_type="ml.g5.2xlarge")
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=platform, environment=settings)
+    assert model.inference_type == effective
+    found = Annotations.from_stack(stack).find_info("/Stack/Model", Match.string_like_regexp("GenerateProtocol"))
+    assert len(found) == (effective != "infer")
+    for each in found:
+        messages.record("cdk-triton:GenerateProtocol", str(each.entry.data))
 
 
 def test_the_checks_know_the_environment(world: World, stack: cdk.Stack) -> None:

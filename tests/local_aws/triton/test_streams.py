@@ -89,6 +89,31 @@ def test_an_early_error_has_the_status_of_the_container(account: StreamingAccoun
     assert "missing required input(s) ['PROMPT']" in str(caught.value)
 
 
+HALF = """
+backend: "python"
+input { name: "READ" data_type: TYPE_FP16 dims: [ 1 ] optional: true }
+input { name: "OTHER" data_type: TYPE_FP32 dims: [ 1 ] optional: true }
+output { name: "WRITTEN" data_type: TYPE_FP16 dims: [ 1 ] }
+"""
+HALVER = """
+import numpy as np
+import triton_python_backend_utils as pb
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [pb.InferenceResponse([pb.Tensor("WRITTEN", np.zeros(1, np.float16))]) for _ in requests]
+"""
+
+
+def test_half_precision_fails_as_ct658_says(account: StreamingAccount) -> None:
+    account.archive("half", HALF, HALVER)
+    endpoint = account.endpoint("generate", model="half")
+    with pytest.raises(ClientError, match="receiving FP16 data via JSON is not supported"):
+        whole(account, endpoint, {"READ": 1.0})
+    with pytest.raises(ClientError, match="sending FP16 data via JSON is not supported"):
+        whole(account, endpoint, {"OTHER": 1.0})
+
+
 def test_an_infer_endpoint_streams_its_one_body(account: StreamingAccount) -> None:
     tensor = {"name": "PROMPT", "shape": [1], "datatype": "BYTES", "data": ["hi"]}
     body = b"".join(parts(sent(account, account.endpoint("infer", model="one"), {"inputs": [tensor]})))

@@ -9,10 +9,20 @@ from cdk_triton.checks.derived.configured import ConfiguredModel, ensembles
 from cdk_triton.checks.derived.releases import is_older
 from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep
 
-__all__ = ["DECOUPLED_REJECTED", "decoupled_models", "known_inference_type", "mixed_tensors", "way_to_stream"]
+__all__ = [
+    "DECOUPLED_REJECTED",
+    "STREAM",
+    "decoupled_models",
+    "known_inference_type",
+    "mixed_tensors",
+    "way_to_stream",
+]
 
 DECOUPLED_REJECTED = "HTTP end point doesn't support models with decoupled transaction policy"
 """The server's answer where only one response can be passed on."""
+
+STREAM = "TritonClient.stream()"
+"""The call that returns several responses."""
 
 _SINCE = "25.03"  # src/sagemaker_server.h of server at r25.02 does not read the variable, and that at r25.03 does
 
@@ -76,7 +86,7 @@ def way_to_stream(context: CheckContext) -> str:
     """What to do so that the container passes several responses on."""
     old = context.platform is not None and is_older(context.platform, _SINCE)
     release = f"of {_SINCE} or newer " if old else ""
-    return f"use a single-model container {release}with inference_type='generate_stream'"
+    return f"use a single-model container {release}with inference_type='generate_stream' and call {STREAM}"
 
 
 def _mixed(origin: Mapping[str, int], names: list[str]) -> tuple[str, str] | None:

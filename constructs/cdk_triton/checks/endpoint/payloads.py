@@ -8,7 +8,7 @@ from math import prod
 
 from cdk_triton._wording import in_words
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.decoupling import DECOUPLED_REJECTED, known_inference_type, way_to_stream
+from cdk_triton.checks.derived.decoupling import DECOUPLED_REJECTED, STREAM, known_inference_type, way_to_stream
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import server
 from cdk_triton.onnx_models.dimensions import output_dims
@@ -184,8 +184,9 @@ def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
 
     The server loads the model, but the endpoint returns an error for every invocation, because SageMaker's protocol
     allows exactly one response. Only a single-model container with `inference_type="generate_stream"` in its
-    environment returns several responses. With `inference_type="generate"`, the container accepts a decoupled model
-    that returns one response. Releases before 25.03 do not read `inference_type`.
+    environment returns several responses, which callers read with `TritonClient.stream`. With
+    `inference_type="generate"`, the container accepts a decoupled model that returns one response. Releases before
+    25.03 do not read `inference_type`.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -221,8 +222,8 @@ def decoupled_entry_of_unknown_container(context: CheckContext) -> Iterator[Prob
     """The model that callers invoke is decoupled, and the container's environment is not given.
 
     By default, the endpoint rejects every invocation of such a model. With `inference_type="generate_stream"` (from
-    25.03 on), the endpoint streams the responses. Set this value, or remove `model_transaction_policy` and return one
-    response for each request.
+    25.03 on), the endpoint streams the responses, and callers read them with `TritonClient.stream`. Set this value, or
+    remove `model_transaction_policy` and return one response for each request.
 
     Example:
         # model/config.pbtxt
@@ -238,8 +239,8 @@ def decoupled_entry_of_unknown_container(context: CheckContext) -> Iterator[Prob
             model.config_path,
             f"{model.name!r} is decoupled; unless the container's inference_type is 'generate_stream', the "
             f"endpoint would answer every invocation with: {DECOUPLED_REJECTED}",
-            "set inference_type='generate_stream', or remove model_transaction_policy and return one response for "
-            "each request",
+            f"set inference_type='generate_stream' and call {STREAM}, or remove model_transaction_policy and return "
+            "one response for each request",
             "model_transaction_policy.decoupled",
         )
 

@@ -8,6 +8,7 @@ from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.configured import ConfiguredModel, ensembles
 from cdk_triton.checks.derived.decoupling import (
     DECOUPLED_REJECTED,
+    STREAM,
     decoupled_models,
     known_inference_type,
     mixed_tensors,
@@ -105,8 +106,9 @@ def decoupled_step(context: CheckContext) -> Iterator[Problem]:
 
     The server loads the ensemble, but the endpoint returns an error for every invocation, because SageMaker's protocol
     allows exactly one response. Only a single-model container with `inference_type="generate_stream"` in its
-    environment returns several responses. With `inference_type="generate"`, the container accepts a decoupled model
-    that returns one response. Releases before 25.03 do not read `inference_type`.
+    environment returns several responses, which callers read with `TritonClient.stream`. With
+    `inference_type="generate"`, the container accepts a decoupled model that returns one response. Releases before
+    25.03 do not read `inference_type`.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -159,8 +161,8 @@ def decoupled_step_of_unknown_container(context: CheckContext) -> Iterator[Probl
     """A step of the entry ensemble is decoupled, and the container's environment is not given.
 
     By default, the endpoint rejects every invocation of such an ensemble. With `inference_type="generate_stream"` (from
-    25.03 on), the endpoint streams the responses. Set this value, or make the decoupled model return one response for
-    each request.
+    25.03 on), the endpoint streams the responses, and callers read them with `TritonClient.stream`. Set this value, or
+    make the decoupled model return one response for each request.
 
     Example:
         # splitter/config.pbtxt
@@ -194,7 +196,8 @@ def decoupled_step_of_unknown_container(context: CheckContext) -> Iterator[Probl
                 field,
                 f"the ensemble {entry.name!r} runs {ran}; unless the container's inference_type is 'generate_stream', "
                 f"the endpoint would answer every invocation with: {DECOUPLED_REJECTED}",
-                f"set inference_type='generate_stream', or make {cause!r} return one response for each request",
+                f"set inference_type='generate_stream' and call {STREAM}, or make {cause!r} return one response for "
+                "each request",
             )
 
 

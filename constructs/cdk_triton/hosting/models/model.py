@@ -15,6 +15,7 @@ from cdk_triton._checked import checked
 from cdk_triton.artifacts.names import check_name
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.models.imported import ImportedModel
+from cdk_triton.hosting.models.inference_type import inference_type_of, tell_protocol
 from cdk_triton.hosting.models.max_payload import payload_bytes, with_max_payload
 from cdk_triton.hosting.models.served_model import ServedModel
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
@@ -37,6 +38,7 @@ class TritonModel(ServedModel):
 
     Attributes:
         repository: the repository.
+        inference_type: the protocol of the container: `infer`, `generate` or `generate_stream`.
         platform: the platform that serves the repository.
         role: the execution role.
         max_payload: the largest JSON of a request, in bytes. None: Triton's own limit.
@@ -127,6 +129,8 @@ class TritonModel(ServedModel):
         (artifact,) = self._deliver(
             {repository.name: repository}, "single", settings, uncompressed=uncompressed
         ).values()
+        self.inference_type = inference_type_of(settings, platform)
+        tell_protocol(self, self.inference_type)
         variables = container_variables(settings, multi_model=False, default_model=artifact.prepared.entry_model)
         url = self._store.bucket.s3_url_for_object(artifact.archive)
         self._serve(

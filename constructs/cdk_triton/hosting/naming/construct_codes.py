@@ -117,6 +117,15 @@ _OTHER_CODES: Final = (
         "Endpoints and variants",
     ),
     ConstructCode(
+        "cdk-triton:GenerateProtocol",
+        "the container of a model reads Triton's generate protocol",
+        "With the inference_type generate or generate_stream, requests are flat JSON, without shapes and binary "
+        "tensors. Call the endpoint with TritonClient.stream() or generate(), because infer(), infer_many() and "
+        "submit() do not work. This annotation has the level `info`: `cdk synth --strict` ignores it.",
+        "Calling an endpoint",
+        "info",
+    ),
+    ConstructCode(
         "cdk-triton:GpuMemoryOfMultiModel",
         "a multi-model variant scales on GPU memory",
         "A multi-model endpoint keeps models in GPU memory until it is full, so this metric does not follow the load. "

@@ -24,6 +24,7 @@ from cdk_triton.hosting.access.keys import require_key
 from cdk_triton.hosting.endpoints.object_prefixes import check_prefix
 from cdk_triton.hosting.endpoints.shared_buckets import check_free
 from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
+from cdk_triton.hosting.models.inference_type import require_infer
 from cdk_triton.hosting.models.max_payload import check_real_time_payload
 from cdk_triton.hosting.naming.literals import is_whole
 from cdk_triton.hosting.naming.per_construct import path_of
@@ -145,11 +146,11 @@ def check_async(
         captures: whether the endpoint captures data.
 
     Raises:
-        ConfigurationError: there are several variants, a multi-model variant, a shadow or data capture; another
-            endpoint has one of the prefixes; the region of the bucket or of a topic certainly differs from that of the
-            endpoint, or the region of the key from that of the bucket; the key is not symmetric, or is an alias that
-            was imported by its name only; a topic is a FIFO topic; or a real-time variant has a `max_payload` that no
-            request can reach.
+        ConfigurationError: there are several variants, a multi-model variant, a container that generates, a shadow or
+            data capture; another endpoint has one of the prefixes; the region of the bucket or of a topic certainly
+            differs from that of the endpoint, or the region of the key from that of the bucket; the key is not
+            symmetric, or is an alias that was imported by its name only; a topic is a FIFO topic; or a real-time
+            variant has a `max_payload` that no request can reach.
     """
     if asynchronous is None:
         for variant in variants if shadow is None else (*variants, shadow):
@@ -195,6 +196,8 @@ def _check_variants(path: str, variants: Sequence[TritonVariant], *, shadow: boo
                 "features does not offer multi-model endpoints for asynchronous inference: make a TritonModel and an "
                 "endpoint for each ensemble"
             )
+        for model in variant.models:
+            require_infer(path, model)
     fault = None
     if len(variants) > 1:
         fault = (f"has {len(variants)} variants", "multiple production variants", "make an endpoint for each variant")
