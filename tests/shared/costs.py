@@ -17,6 +17,7 @@ TESTS = Path(__file__).parents[1]
 SLOW_SECONDS = 0.5
 FOLDERS = {
     "cli/artifacts": ("server",),
+    "cli/bench/test_stream.py": ("server",),
     "cli/invoke/test_stream.py": ("server",),
     "client/test_stream_on_triton.py": ("server",),
     "docs": ("server", "cdk"),

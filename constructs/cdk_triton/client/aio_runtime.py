@@ -26,6 +26,9 @@ _LARGE_BYTES = 262_144
 """Hashing or copying a larger body at once would hold up the other calls of the event loop."""
 
 
+_STREAM = "InvokeEndpointWithResponseStream"
+
+
 class AioRuntime:
     """One session of aiohttp. Create it with `open`, on the event loop that uses it.
 
@@ -90,15 +93,22 @@ class AioRuntime:
 
     async def invoke_endpoint_with_response_stream(self, **arguments: Any) -> dict[str, Any]:
         """Call InvokeEndpointWithResponseStream, as `invoke_endpoint` does; `Body` is an `AioEventStream`."""
-        operation = "InvokeEndpointWithResponseStream"
-        call = await self.sign(operation, arguments)
+        return await self.send_for_stream(await self.sign(_STREAM, arguments))
+
+    async def send_for_stream(self, call: Call) -> dict[str, Any]:
+        """Send a call of InvokeEndpointWithResponseStream, as `send` does; `Body` is an `AioEventStream`.
+
+        Raises:
+            ClientError: the answer is an error.
+            BotoCoreError: there is no connection or no answer.
+        """
         response = await self._post(call)
         if response.status >= 300:
             with _errors_translated(call.url):
                 answer = await response.read()
-            return self._calls.read(operation, response.status, response.headers, answer)
-        events = self._calls.events(operation)
-        members = self._calls.members(operation, response.headers)
+            return self._calls.read(_STREAM, response.status, response.headers, answer)
+        events = self._calls.events(_STREAM)
+        members = self._calls.members(_STREAM, response.headers)
         return {**members, "Body": AioEventStream(response, events, call.url)}
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ from tritonclient.http import InferInput
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
 from cdk_triton._wording import quoted
-from cdk_triton.client.tensors import DATATYPES
+from cdk_triton.client.tensors import DATATYPES, decode_tensor, encode_tensor
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -41,6 +41,18 @@ class Body:
     outputs: tuple[str, ...] = ()
     request_id: str = ""
     parameters: Mapping[str, str | int | bool] = field(default_factory=dict)
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """The input tensors as arrays by name, for Triton's generate protocol.
+
+        Raises:
+            ConfigurationError: the request names outputs, which that protocol cannot select.
+        """
+        if self.outputs:
+            raise ConfigurationError("a stream always has all outputs: remove 'outputs' from the request")
+        encoded = [encode_tensor(None, each, binary=True) for each in self.inputs]
+        return {entry["name"]: decode_tensor(entry, bytes(data or b""), 0) for entry, data in encoded}
 
 
 def read_body(file: str) -> Body:

@@ -1,4 +1,4 @@
-"""Requests that belong together, for models that keep state between them: `Sequence`, and `AsyncSequence` for asyncio."""
+"""Requests that belong together, for models with state between them: `Sequence`, and `AsyncSequence` for asyncio."""
 
 from __future__ import annotations
 

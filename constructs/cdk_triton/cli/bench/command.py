@@ -38,7 +38,7 @@ __all__ = ["bench"]
 
 _INTERRUPTED = 130
 _MOST_REQUESTS = 10_000_000
-_OF_A_RATE = ("component", "variant", "rate", "max_rate", "duration", "warm_up", "arrivals", "seed", "plot")
+_OF_A_RATE = ("component", "variant", "rate", "max_rate", "duration", "warm_up", "arrivals", "seed", "stream", "plot")
 """The parameters of a load, which cold loads do not use."""
 
 
@@ -72,6 +72,9 @@ def bench(
     cold: Annotated[
         bool, typer.Option("--cold", help="No load: call each target model of a multi-model endpoint twice.")
     ] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="For an endpoint that generates: measure each result of a stream.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the sweep, as SVG.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for a confirmation before a load on AWS.")] = False,
     output: Annotated[AnswerFormat, typer.Option("--format", help="How to print.")] = AnswerFormat.TEXT,
@@ -103,12 +106,14 @@ def bench(
         aws = Aws()
         found = _ready(aws, endpoint)
         from cdk_triton.cli.bench.plan import Plan, run
+        from cdk_triton.cli.invoke.streaming import check_protocol
 
-        plan = Plan(endpoint, rate, max_rate, duration, warm_up, arrivals, seed, is_local=aws.is_local)
+        plan = Plan(endpoint, rate, max_rate, duration, warm_up, arrivals, seed, is_local=aws.is_local, stream=stream)
         if cold:
             report = _cold(aws, found, plan, data, inputs, repository, random=random, yes=yes, target=target_model)
         else:
             asked = check_target(found, target_model, component)
+            check_protocol(found, asked[1], stream=stream)
             body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
             _confirm(aws, plan.question, yes=yes)
             report = run(aws, found, plan, body, asked, variant, say=_say)

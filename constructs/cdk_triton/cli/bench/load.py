@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +13,21 @@ import numpy.typing as npt
 from cdk_triton.cli.bench.measurement import Measurement
 from cdk_triton.cli.progress import Progress
 
-__all__ = ["MAX_UNDER_WAY", "Send", "load"]
+__all__ = ["MAX_UNDER_WAY", "Send", "Streamed", "load"]
 
-Send = Callable[[], Awaitable[str]]
-"""Sends a request, and gives the code of the error; "" for a good answer."""
+
+class Streamed(NamedTuple):
+    """A good answer that was streamed.
+
+    Attributes:
+        moments: when each result arrived, on the clock of `time.perf_counter`.
+    """
+
+    moments: Sequence[float]
+
+
+Send = Callable[[], Awaitable[str | Streamed]]
+"""Sends a request, and gives the code of the error; "" for a good answer, or a `Streamed` one."""
 
 MAX_UNDER_WAY = 2000
 """Requests without an answer. One more is dropped, and counts as failed: a real caller would have given up,
@@ -81,11 +93,13 @@ async def _until(moment: float, stop: asyncio.Event, *, breathe: bool) -> None:
 
 
 async def _one(send: Send, start: float, intended: float, result: Measurement) -> None:
-    code = await send()
+    answer = await send()
     now = time.perf_counter()
-    if code:
-        result.errors[code] += 1
+    if isinstance(answer, str) and answer:
+        result.errors[answer] += 1
     else:
+        if isinstance(answer, Streamed):
+            result.add_stream(intended, answer.moments)
         result.latency.record_value(max(int((now - intended) * 1e6), 1))
         result.last_answer = now - start
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
-__all__ = ["Measurement", "new_histogram"]
+__all__ = ["Measurement", "new_histogram", "percentiles_of"]
 
 _PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 _BEYOND = 10
@@ -29,6 +30,24 @@ def new_histogram() -> HdrHistogram:
     return HdrHistogram(1, _LONGEST_MICROSECONDS, _DIGITS)
 
 
+def percentiles_of(histogram: HdrHistogram) -> Mapping[float, float]:
+    """Milliseconds by percentile, without the percentiles for which the sample is too small."""
+    count = int(histogram.get_total_count())
+    return {
+        each: histogram.get_value_at_percentile(each) / 1000
+        for each in _PERCENTILES
+        if count * (100 - each) / 100 >= _BEYOND - 1e-9
+    }
+
+
+def _microseconds(seconds: float) -> int:
+    return max(int(seconds * 1e6), 1)
+
+
+def _rounded(percentiles: Mapping[float, float]) -> dict[str, float]:
+    return {f"p{each:g}": round(value, 3) for each, value in percentiles.items()}
+
+
 @dataclass
 class Measurement:
     """One rate.
@@ -44,6 +63,9 @@ class Measurement:
         busy: processor time of the generator, as a share of the time.
         is_interrupted: whether the measurement ended early.
         last_answer: when the last successful response came, in seconds from the start.
+        first: of streams, the time to the first result, in microseconds from the intended time of the request.
+        gaps: of streams, the time from each result to the next one, in microseconds.
+        results: the number of results in the successful streams.
     """
 
     rate: float
@@ -56,6 +78,22 @@ class Measurement:
     busy: float = 0.0
     is_interrupted: bool = False
     last_answer: float = 0.0
+    first: HdrHistogram = field(default_factory=new_histogram)
+    gaps: HdrHistogram = field(default_factory=new_histogram)
+    results: int = 0
+
+    def add_stream(self, intended: float, moments: Sequence[float]) -> None:
+        """Record when the results of a successful stream arrived, on the clock of the intended time."""
+        self.results += len(moments)
+        if moments:
+            self.first.record_value(_microseconds(moments[0] - intended))
+        for earlier, later in pairwise(moments):
+            self.gaps.record_value(_microseconds(later - earlier))
+
+    @property
+    def results_per_second(self) -> float:
+        """Results of successful streams per second, until the last stream ended."""
+        return self.results / max(self.seconds, self.last_answer) if self.seconds else 0.0
 
     @property
     def offered(self) -> float:
@@ -80,11 +118,7 @@ class Measurement:
     @property
     def percentiles(self) -> Mapping[float, float]:
         """Latency in milliseconds by percentile, without the percentiles for which the sample is too small."""
-        return {
-            each: self.latency.get_value_at_percentile(each) / 1000
-            for each in _PERCENTILES
-            if self.answered * (100 - each) / 100 >= _BEYOND - 1e-9
-        }
+        return percentiles_of(self.latency)
 
     @property
     def late_share(self) -> float:
@@ -109,6 +143,16 @@ class Measurement:
             return f"this machine is the bottleneck: bench {late}, with {self.busy:.0%} of a processor"
         return ""
 
+    def _stream_as_json(self) -> dict[str, Any]:
+        if not self.results:
+            return {}
+        return {
+            "results": self.results,
+            "results_per_second": round(self.results_per_second, 3),
+            "first_result_ms": _rounded(percentiles_of(self.first)),
+            "gap_ms": _rounded(percentiles_of(self.gaps)),
+        }
+
     @property
     def next_percentile(self) -> tuple[float, int] | None:
         """The lowest percentile up to the 99th for which the sample is too small, and the answers that it needs."""
@@ -128,7 +172,8 @@ class Measurement:
             "answered": self.answered,
             "dropped": self.dropped,
             "errors": dict(self.errors),
-            "latency_ms": {f"p{each:g}": round(value, 3) for each, value in self.percentiles.items()},
+            "latency_ms": _rounded(self.percentiles),
+            **self._stream_as_json(),
             "generator": {
                 "late_ms": round(self.late * 1000, 3),
                 "late_share": round(self.late_share, 3),

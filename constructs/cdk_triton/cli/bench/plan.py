@@ -28,6 +28,7 @@ from cdk_triton.client.direct_runtime import DirectRuntime
 from cdk_triton.client.invocation import Invocation
 from cdk_triton.client.kserve import Body
 from cdk_triton.client.names import Target
+from cdk_triton.client.options import InferOptions, single_model
 from cdk_triton.client.runtime import foreign_errors_translated
 from cdk_triton.errors import ConfigurationError, InvocationError, InvocationTimeoutError, ModelNotReadyError
 from cdk_triton.sagemaker import gpu_instance
@@ -53,6 +54,7 @@ class Plan:
     arrivals: Arrivals
     seed: int
     is_local: bool
+    stream: bool = False
 
     @property
     def rates(self) -> list[float]:
@@ -95,24 +97,27 @@ def run(
     """
     answering = _answering(endpoint, variant, asked[1])
     report = Report(plan.endpoint, plan.is_local, max(sum(each.instances or 1 for each in answering), 1))
-    request = Invocation.of(
-        Target(plan.endpoint, asked[0]),
-        body.inputs,
-        {
-            "outputs": body.outputs or None,
-            "target_variant": variant,
-            "inference_component": asked[1],
-            "request_id": body.request_id,
-            "parameters": body.parameters,
-        },
-    )
+    request = _request(plan, body, asked, variant)
     _try_request(aws, request)
     if plan.max_rate is not None:
         say(f"{len(plan.rates)} rates from {plan.rate:g}/s to {plan.max_rate:g}/s: up to {plan.time}")
-    began = asyncio.run(_run_load(sender(aws.session, request.arguments, report.messages), plan, report, say))
+    began = asyncio.run(_run_load(sender(aws.session, request, report.messages, stream=plan.stream), plan, report, say))
     if report.at_knee is not None and not report.is_interrupted:
         _add_utilization(aws, report, answering, began)
     return report
+
+
+def _request(plan: Plan, body: Body, asked: tuple[str | None, str | None], variant: str | None) -> Invocation:
+    options: InferOptions = {
+        "target_variant": variant,
+        "inference_component": asked[1],
+        "request_id": body.request_id,
+        "parameters": body.parameters,
+    }
+    target = Target(plan.endpoint, asked[0])
+    if plan.stream:
+        return Invocation.generating(target, body.arrays, single_model(options))
+    return Invocation.of(target, body.inputs, {**options, "outputs": body.outputs or None})
 
 
 def _try_request(aws: Aws, request: Invocation) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from cdk_triton.cli.artifacts.text import table
 from cdk_triton.cli.bench.cloudwatch import LoadPart
 from cdk_triton.cli.bench.cold import ColdLoad
-from cdk_triton.cli.bench.measurement import Measurement
+from cdk_triton.cli.bench.measurement import Measurement, percentiles_of
 from cdk_triton.cli.bench.sweep import ends_sweep
 from cdk_triton.triton.findings import printable
 
@@ -114,6 +114,7 @@ def as_text(report: Report) -> Iterator[str]:
         return
     if measured:
         yield from _rates(measured)
+        yield from _streams([each for each in measured if each.results])
         yield from _missing_percentiles(measured)
         yield from (printable(f"{code}: {message}") for code, message in report.messages.items())
     if report.cold:
@@ -189,6 +190,27 @@ def _rates(measured: Sequence[Measurement]) -> Iterator[str]:
         for each in measured
     ]
     yield from table(headings, rows)
+
+
+def _streams(measured: Sequence[Measurement]) -> Iterator[str]:
+    """The results within the streams: when the first one came, and how long after each other the rest."""
+    if not measured:
+        return
+    parts = [(percentiles_of(each.first), percentiles_of(each.gaps)) for each in measured]
+    first = sorted({one for of_first, _ in parts for one in of_first})
+    gaps = sorted({one for _, of_gaps in parts for one in of_gaps})
+    headings = ["RATE/S", "RESULTS", "RESULTS/S", *(f"FIRST P{one:g} MS" for one in first)]
+    rows = [
+        [
+            _number(each.rate),
+            f"{each.results:,}",
+            _number(each.results_per_second),
+            *(_number(of_first[one]) if one in of_first else "" for one in first),
+            *(_number(of_gaps[one]) if one in of_gaps else "" for one in gaps),
+        ]
+        for each, (of_first, of_gaps) in zip(measured, parts, strict=True)
+    ]
+    yield from table([*headings, *(f"GAP P{one:g} MS" for one in gaps)], rows)
 
 
 def _note(measured: Measurement) -> str:

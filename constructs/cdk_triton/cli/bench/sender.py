@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import botocore.exceptions as aws
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cdk_triton.cli.bench.load import MAX_UNDER_WAY, Send
+from cdk_triton.cli.bench.load import MAX_UNDER_WAY, Send, Streamed
 from cdk_triton.client.aio_runtime import AioRuntime
+from cdk_triton.errors import InvocationError, ModelError
 
 if TYPE_CHECKING:
     import boto3
 
+    from cdk_triton.client.invocation import Invocation
     from cdk_triton.client.signed_calls import Call
 
 __all__ = ["NO_BOTO3", "sender"]
@@ -29,38 +31,44 @@ __all__ = ["NO_BOTO3", "sender"]
 NO_BOTO3 = "run bench on another machine"
 """The fix for a proxy or a CA bundle of the environment, which would be a part of the measurement."""
 
-_OPERATION = "InvokeEndpoint"
 _SIGNED_SECONDS = 1.0
 _MESSAGE = 300  # characters
 
 
 @asynccontextmanager
-async def sender(session: boto3.Session, arguments: Mapping[str, Any], messages: dict[str, str]) -> AsyncIterator[Send]:
+async def sender(
+    session: boto3.Session, request: Invocation, messages: dict[str, str], *, stream: bool = False
+) -> AsyncIterator[Send]:
     """A function that sends a request, over connections that are kept.
 
     Args:
         session: region and credentials.
-        arguments: the arguments of boto3's `invoke_endpoint`.
+        request: the request.
         messages: gets the first message of each code of an error.
+        stream: whether the answer is read as a stream of results.
 
     Raises:
         ConfigurationError: the environment sets a proxy or a CA bundle.
     """
     runtime = await AioRuntime.open(MAX_UNDER_WAY, session=session, fix=NO_BOTO3)
+    operation = "InvokeEndpointWithResponseStream" if stream else "InvokeEndpoint"
     signed: Call | None = None
     until = 0.0
 
-    async def send() -> str:
+    async def send() -> str | Streamed:
         nonlocal signed, until
         try:
             if signed is None or time.monotonic() >= until:
-                signed, until = await runtime.sign(_OPERATION, arguments), time.monotonic() + _SIGNED_SECONDS
-            await runtime.send(_OPERATION, signed)
+                signed, until = await runtime.sign(operation, request.arguments), time.monotonic() + _SIGNED_SECONDS
+            if stream:
+                return await _streamed(runtime, signed, request)
+            await runtime.send(operation, signed)
         except ClientError as error:
-            code = _code(error)
-            if code not in messages:
-                messages[code] = shorten(str(error.response["Error"].get("Message")), _MESSAGE, placeholder=" …")
-            return code
+            return _noted(messages, _code(error), str(error.response["Error"].get("Message")))
+        except ModelError as error:  # of an event within a success
+            return _noted(messages, f"ModelError {error.status}", error.original_message)
+        except InvocationError as error:
+            return _noted(messages, "no result", str(error))
         except aws.ReadTimeoutError:
             return "no answer in time"
         except (aws.ConnectionError, aws.HTTPClientError) as error:
@@ -73,6 +81,25 @@ async def sender(session: boto3.Session, arguments: Mapping[str, Any], messages:
         yield send
     finally:
         await runtime.close()
+
+
+async def _streamed(runtime: AioRuntime, call: Call, request: Invocation) -> Streamed:
+    """When each result of a stream arrives. The connection is closed if the stream does not end well."""
+    response = await runtime.send_for_stream(call)
+    reader, moments = request.reader(response, None), []
+    with closing(response["Body"]) as body:
+        async for event in body:
+            for _result in reader.feed(event["PayloadPart"]["Bytes"]):
+                moments.append(time.perf_counter())
+        for _result in reader.end():
+            moments.append(time.perf_counter())
+    return Streamed(moments)
+
+
+def _noted(messages: dict[str, str], code: str, message: str) -> str:
+    if code not in messages:
+        messages[code] = shorten(message, _MESSAGE, placeholder=" …")
+    return code
 
 
 def _code(error: ClientError) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from cdk_triton.cli.endpoints.reading import Kind
 from cdk_triton.cli.invoke import answer
-from cdk_triton.client.tensors import decode_tensor, encode_tensor
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -58,12 +57,9 @@ def print_results(client: TritonClient, body: Body, options: GenerateOptions, *,
         ConfigurationError: the request cannot be sent in the generate protocol.
         InvocationError: the endpoint did not answer, or its answer breaks off.
     """
-    if body.outputs:
-        raise ConfigurationError("a stream always has all outputs: remove 'outputs' from the request")
-    inputs = dict(_array(each) for each in body.inputs)
     started, count = time.perf_counter(), 0
     request: GenerateOptions = {**options, "request_id": body.request_id, "parameters": body.parameters}
-    with client.stream(inputs, **request) as results:
+    with client.stream(body.arrays, **request) as results:
         for count, result in enumerate(results, 1):
             for line in _lines(result, count, time.perf_counter() - started, as_json=as_json):
                 typer.echo(line)
@@ -71,11 +67,6 @@ def print_results(client: TritonClient, body: Body, options: GenerateOptions, *,
     after = "" if first is None else f", the first after {first * 1000:.0f} ms"
     served = "" if variant is None else f", by {variant}"
     typer.echo(f"{count} result{'' if count == 1 else 's'} in {seconds * 1000:.0f} ms{after}{served}", err=True)
-
-
-def _array(tensor: Any) -> tuple[str, Any]:
-    entry, data = encode_tensor(None, tensor, binary=True)
-    return entry["name"], decode_tensor(entry, bytes(data or b""), 0)
 
 
 def _lines(result: InferenceResult, number: int, seconds: float, *, as_json: bool) -> Iterator[str]:
