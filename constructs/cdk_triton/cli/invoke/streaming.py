@@ -15,8 +15,8 @@ from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from cdk_triton.cli.endpoints.reading import ReadEndpoint
-    from cdk_triton.cli.requests.kserve import Body
     from cdk_triton.client import InferenceResult, TritonClient
+    from cdk_triton.client.kserve import Body
     from cdk_triton.client.options import GenerateOptions
 
 __all__ = ["check_protocol", "print_results"]
