@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +16,8 @@ from botocore.exceptions import ClientError
 
 from cdk_triton.artifacts import write_archive
 from cdk_triton.client import AsyncTritonClient, TritonClient
+from cdk_triton.client.kserve import read_body
+from cdk_triton.client.scheduling import SequenceStep
 from cdk_triton.errors import ConfigurationError, ModelError
 from cdk_triton_local.endpoints import Container, Endpoint, Invocation, Variant
 from cdk_triton_local.triton.host import TritonHost
@@ -234,3 +237,15 @@ def test_a_request_that_waits_too_long_is_rejected(client: Callable[[str], Trito
 def test_an_option_that_triton_does_not_take(client: Callable[[str], TritonClient], option: Any) -> None:
     with pytest.raises(ConfigurationError):
         client("front").infer(x(0), **option)
+
+
+def test_a_request_in_a_file_has_its_place_in_a_sequence(client: Callable[[str], TritonClient], tmp_path: Path) -> None:
+    """As `invoke --data` and golden requests have it."""
+    tensor = {"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [2.0]}
+    for ends in ((True, False), (False, True)):
+        parameters = {"sequence_id": 77, "sequence_start": ends[0], "sequence_end": ends[1], "priority": 1}
+        (tmp_path / "request.json").write_text(json.dumps({"inputs": [tensor], "parameters": parameters}))
+        body = read_body(str(tmp_path / "request.json"))
+        assert (body.step, body.priority, body.parameters) == (SequenceStep(77, *ends), 1, {})
+        found = client("sum")._infer(body.inputs, body.step, **body.options)
+    assert found["y"].tolist() == [[4]]

@@ -14,11 +14,14 @@ from tritonclient.http import InferInput
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
 from cdk_triton._wording import quoted
+from cdk_triton.client.scheduling import SequenceStep, check_sequence_id
 from cdk_triton.client.tensors import DATATYPES, decode_tensor, encode_tensor
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from cdk_triton.client.options import SingleRequestOptions
 
 __all__ = ["Body", "read_body", "tensor"]
 
@@ -35,12 +38,29 @@ class Body:
         outputs: the requested outputs; empty for all.
         request_id: the identifier of the request.
         parameters: the custom parameters of the request.
+        priority: its level in the queue; None for the default.
+        queue_timeout_seconds: how long it may wait in the queue; None for the default.
+        step: its place in a sequence; None outside of one.
     """
 
     inputs: list[InferInput]
     outputs: tuple[str, ...] = ()
     request_id: str = ""
     parameters: Mapping[str, str | int | bool] = field(default_factory=dict)
+    priority: int | None = None
+    queue_timeout_seconds: float | None = None
+    step: SequenceStep | None = None
+
+    @property
+    def options(self) -> SingleRequestOptions:
+        """The options of `infer` that the request has."""
+        return {
+            "outputs": self.outputs or None,
+            "request_id": self.request_id,
+            "parameters": self.parameters,
+            "priority": self.priority,
+            "queue_timeout_seconds": self.queue_timeout_seconds,
+        }
 
     @property
     def arrays(self) -> dict[str, Any]:
@@ -75,16 +95,33 @@ def read_body(file: str) -> Body:
     if unknown := sorted(set(document) - _KNOWN):
         raise ConfigurationError(f"{name} has the member {quoted(unknown[0])}, which a KServe body does not have")
     try:
+        parameters = dict(document.get("parameters", {}))
         return Body(
             [_input(each, name) for each in document["inputs"]],
             tuple(str(each["name"]) for each in document.get("outputs", [])),
             str(document.get("id", "")),
-            dict(document.get("parameters", {})),
+            priority=parameters.pop("priority", None),
+            queue_timeout_seconds=_seconds(parameters.pop("timeout", None)),
+            step=_step(parameters),
+            parameters=parameters,
         )
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         if isinstance(error, ConfigurationError):
             raise
         raise ConfigurationError(f"{name} is not a KServe body ({error!r}): write {_FORM}") from error
+
+
+def _seconds(microseconds: Any) -> float | None:
+    return None if microseconds is None else microseconds / 1e6
+
+
+def _step(parameters: dict[str, Any]) -> SequenceStep | None:
+    """Takes the parameters of a sequence from the others."""
+    found = {name: parameters.pop(name, None) for name in ("sequence_id", "sequence_start", "sequence_end")}
+    if found["sequence_id"] is None:
+        return None
+    ends = bool(found["sequence_start"]), bool(found["sequence_end"])
+    return SequenceStep(check_sequence_id(found["sequence_id"]), *ends)
 
 
 def tensor(name: str, datatype: str, values: npt.NDArray[Any]) -> InferInput:

@@ -56,12 +56,7 @@ def read_request(file: Path) -> Body:
 def golden_request(file: Path) -> Golden:
     """The body of the request in a file; the errors are those of `read_request`."""
     asked = read_request(file)
-    return Golden(
-        *encode(
-            asked.inputs,
-            {"outputs": asked.outputs or None, "request_id": asked.request_id, "parameters": asked.parameters},
-        )
-    )
+    return Golden(*encode(asked.inputs, asked.options, asked.step))
 
 
 def golden_answer(file: Path) -> Golden:

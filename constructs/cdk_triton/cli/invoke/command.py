@@ -176,16 +176,16 @@ def _answer(
 
     uploads = None if endpoint is None else endpoint.uploads
     client = TritonClient(name, default_runtime(aws.session), input_location=uploads, s3=aws.client("s3"))
-    request: dict[str, Any] = {
-        "outputs": body.outputs or None,
-        "request_id": body.request_id,
-        "parameters": body.parameters,
-    }
     with working(f"waiting for {name}"):
         if endpoint is not None and endpoint.kind is Kind.ASYNC:
-            return client.submit(body.inputs, **request).result(timeout=ASYNC_SECONDS)
-        return client.infer(
-            body.inputs, target_model=asked[0], inference_component=asked[1], target_variant=variant, **request
+            return client.submit(body.inputs, **body.options).result(timeout=ASYNC_SECONDS)
+        return client._infer(
+            body.inputs,
+            body.step,
+            target_model=asked[0],
+            inference_component=asked[1],
+            target_variant=variant,
+            **body.options,
         )
 
 

@@ -134,13 +134,8 @@ def _of_endpoint(
         client = TritonClient(name, default_runtime(aws.session))
         for each in recorded:
             request = read_request(repository.root / each.request)
-            yield client.infer(
-                request.inputs,
-                target_model=target,
-                inference_component=component,
-                outputs=request.outputs or None,
-                request_id=request.request_id,
-                parameters=request.parameters,
+            yield client._infer(
+                request.inputs, request.step, target_model=target, inference_component=component, **request.options
             )
 
 
