@@ -65,10 +65,10 @@ def _rehearsed(
     try:
         with serving(document, folder / "repository", root, log, stop) as server:
             result["load_seconds"] = round(server.load_seconds, 3)
-            result["stand_ins"] = list(server.stand_ins)
             for number, request in enumerate(document.requests):
                 kept = out / f"answer{number}" if document.keep_answers else None
                 result["requests"].append(_asked(request, server, kept))
+        result["stand_ins"] = list(server.stand_ins)  # now the whole output is read
     except (RehearsalError, StoppedError) as error:
         result["reason"] = error.reason
     failed = [each for each in result["requests"] if each["reason"] is not None]

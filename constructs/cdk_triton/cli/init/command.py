@@ -48,6 +48,8 @@ _EXAMPLE: Mapping[str, str] = {
     "models/label/1/model.py": "models/label/model.py",
     "models/language/config.pbtxt": "models/language/config.pbtxt",
     "models/language/1/README.md": "models/language/README.md",
+    "models/golden/german.json": "models/golden/german.json",
+    "models/cdk-triton.toml": "models/cdk-triton.toml",
 }
 """Those of a project without models of the user's."""
 
