@@ -108,12 +108,17 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Keep quiet about callers that hang up."""
+
+
 @pytest.fixture
 def streaming(endpoint: Any, environment: pytest.MonkeyPatch) -> Iterator[Streaming]:
     """In place of the endpoint of the environment."""
     seen = Streaming()
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"seen": seen}))
+    server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"seen": seen}))
     seen.port = server.server_port
     environment.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{seen.port}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -217,6 +217,7 @@ def test_each_kind_of_endpoint_takes_its_own_calls(account: LocalAws, queued: Qu
     queued.sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
     calls: list[Callable[[], Any]] = [
         lambda: queued.runtime.invoke_endpoint(EndpointName=queued.name, Body=b"x"),
+        lambda: queued.runtime.invoke_endpoint_with_response_stream(EndpointName=queued.name, Body=b"x"),
         lambda: queued.runtime.invoke_endpoint_async(EndpointName=name, Body=b"x"),
         lambda: queued.runtime.invoke_endpoint_async(EndpointName="nothing", Body=b"x"),
     ]
