@@ -1,5 +1,7 @@
 """An HTTP server that gives every request the same binary answer of 1.6 kB: prints its port, and ends with its input.
 
+A request for a stream gets 100 events of a generating model, each a part of its own.
+
 It parses no more than the length of a request, so that the client under test is the slower side.
 """
 
@@ -8,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+
+from cdk_triton_local.wire import event_stream
 
 HEAD = json.dumps(
     {
@@ -23,6 +27,16 @@ ANSWER = (
     f"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.sagemaker-triton.binary+json;json-header-size={len(HEAD)}\r\n"
     f"x-Amzn-Invoked-Production-Variant: AllTraffic\r\nContent-Length: {len(BODY)}\r\n\r\n"
 ).encode() + BODY
+
+
+EVENT = b'data: {"TEXT":" token","model_name":"text","model_version":"1"}\n\n'
+PART = event_stream.payload_part(EVENT)
+STREAM = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\n"
+    b"X-Amzn-SageMaker-Content-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    + 100 * (b"%x\r\n%b\r\n" % (len(PART), PART))
+    + b"0\r\n\r\n"
+)
 
 
 class Connection(asyncio.Protocol):
@@ -42,7 +56,7 @@ class Connection(asyncio.Protocol):
                 return
             self.received = self.received[end + 4 + size :]
             assert isinstance(self.transport, asyncio.WriteTransport)
-            self.transport.write(ANSWER)
+            self.transport.write(STREAM if b"invocations-response-stream" in head else ANSWER)
 
 
 async def main() -> None:
