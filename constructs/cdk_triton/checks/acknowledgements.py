@@ -5,7 +5,7 @@ They stand in the call that reads the repository, or in `cdk-triton.toml` beside
     [acknowledge]
     CT111 = "the placeholder is written by our build"
 
-Only warnings can be acknowledged, because an acknowledgement does not make a broken repository work.
+Most errors cannot be acknowledged, because an acknowledgement does not make a broken repository work.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _check(where: str, code: str, reason: object) -> None:
         rule = rule_of(code)
     except ConfigurationError as error:
         raise RepositoryError(f"{where} acknowledges {code!r}, but {error}") from error
-    if rule.severity is Severity.ERROR:
+    if rule.severity is Severity.ERROR and not rule.can_be_acknowledged:
         raise RepositoryError(
             f"{where} acknowledges {code} ({rule.title}), which is an error, but only warnings can be acknowledged; "
             "fix the error and remove the acknowledgement"

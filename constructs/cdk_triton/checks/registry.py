@@ -89,6 +89,8 @@ class Rule:
             is skipped. None: the rule needs no platform.
         asks_parser: whether the rule needs TensorRT's own parser. Without `preflight` such a rule is skipped.
         function: the function that looks for the fault; its docstring is the rule's documentation.
+        can_be_acknowledged: whether users may acknowledge the rule although it is an error: what it reports fails
+            under a condition that only they know.
     """
 
     code: str
@@ -99,6 +101,7 @@ class Rule:
     applies: Callable[[ServingPlatform], bool] | None
     asks_parser: bool
     function: Judge
+    can_be_acknowledged: bool = False
 
     @cached_property
     def documentation(self) -> Documentation:
@@ -210,6 +213,7 @@ def rule(
     modes: tuple[Mode, ...] = ("single", "multi"),
     applies: Callable[[ServingPlatform], bool] | None = None,
     asks_parser: bool = False,
+    can_be_acknowledged: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Register the decorated function as a rule; the parameters are the attributes of `Rule`.
 
@@ -223,7 +227,7 @@ def rule(
             raise ValueError(f"the rule code {code!r} of {function.__module__} does not match {codes.pattern}")
         if code in _RULES or code in (CRASH.code, UNREADABLE.code):
             raise ValueError(f"two rules have the code {code}")
-        _RULES[code] = Rule(code, severity, title, source, modes, applies, asks_parser, function)
+        _RULES[code] = Rule(code, severity, title, source, modes, applies, asks_parser, function, can_be_acknowledged)
         return function
 
     return register

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from cdk_triton.triton import ContainerEnvironment
+from cdk_triton.triton import ContainerEnvironment, Severity
 from sample_repositories import platform_with
 from sample_repositories.sound import PYTHON_MODEL
 
@@ -52,6 +52,19 @@ def test_a_decoupled_step_needs_generate_stream(write: Write, messages: Messages
     environment = ContainerEnvironment(inference_type="generate")
     found = write(files, base={}).check(default_model="pipeline", environment=environment)
     assert messages.of(found) == [("CT657", "pipeline/config.pbtxt", "")]
+
+
+def test_who_knows_that_there_is_one_response_can_acknowledge_the_error(write: Write) -> None:
+    files = {
+        CONFIG: f'backend: "python" {DECOUPLED} {INPUT} {OUTPUT}',
+        "model/1/model.py": PYTHON_MODEL,
+        "cdk-triton.toml": '[acknowledge]\nCT657 = "it returns one response"\n',
+    }
+    environment = ContainerEnvironment(inference_type="generate")
+    repository = write(files, base={})
+    assert repository.check(environment=environment) == ()
+    (acknowledged,) = repository.report(environment=environment).acknowledged
+    assert (acknowledged.code, acknowledged.severity) == ("CT657", Severity.ERROR)
 
 
 @pytest.mark.parametrize("inference_type", ["generate", "generate_stream"])

@@ -18,17 +18,19 @@ _GENERATING = ("generate", "generate_stream")
 
 @rule(
     "CT657",
-    Severity.WARNING,
+    Severity.ERROR,
     "the endpoint returns the error of a second response as a success",
     source=server(_HTTP, 4526, 4545),
     modes=("single",),
+    can_be_acknowledged=True,
 )
 def several_responses_to_generate(context: CheckContext) -> Iterator[Problem]:
     """`inference_type` is `generate`, and the entry model is decoupled, so it may return any number of responses.
 
     `generate` passes exactly one response on. After a second one, the container answers with status 200 and an error in
-    the body. SageMaker counts a success, so no metric and no alarm shows the error. Use `generate_stream`. Acknowledge
-    this warning if the model returns exactly one response to each request.
+    the body. SageMaker counts a success, so no metric and no alarm shows the error. Use `generate_stream`. If the model
+    returns exactly one response to each request, acknowledge this error in `cdk-triton.toml`, or with `acknowledge=` of
+    `ModelRepository.from_directory`. It is the only error that you can acknowledge.
 
     Example:
         # environment=ContainerEnvironment(inference_type="generate")
