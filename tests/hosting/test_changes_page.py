@@ -352,10 +352,16 @@ ROWS: list[tuple[str, App, App, Effects]] = [
         {ENDPOINT: "replaced"},
     ),
     (
-        "the construct id or stack of an endpoint without",
+        "the construct id of an endpoint without",
         ONE,
         replace(ONE, endpoint_id="Other"),
         {**NEW_CONFIGURATION, ENDPOINT: "replaced"},
+    ),
+    (
+        "the construct id of an endpoint without",
+        MANY,
+        replace(MANY, endpoint_id="Other"),
+        {**NEW_CONFIGURATION, ENDPOINT: "replaced", PARAMETER: "in place"},
     ),
     (
         "`ssm_parameter_path`",

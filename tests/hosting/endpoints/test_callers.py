@@ -25,6 +25,7 @@ from cdk_triton import (
     Linear,
     Rolling,
     TritonArtifactStore,
+    TritonComponents,
     TritonEndpoint,
     TritonModel,
     TritonMultiModel,
@@ -318,6 +319,27 @@ class TestParameters:
         (endpoint,) = world.resources(stack, "AWS::SageMaker::Endpoint")
         told = [p for p in world.resources(stack, PARAMETER).values() if "target-models" in p["Properties"]["Name"]]
         assert [endpoint in parameter["DependsOn"] for parameter in told] == [True, True]
+
+    def test_another_endpoint_of_the_stack_takes_them_over(self, world: World) -> None:
+        """CloudFormation creates a new resource before it deletes the old one, so the names would be in use."""
+
+        def logical_ids(app: cdk.App, kind: type[TritonEndpoint | TritonComponents], id: str) -> dict[str, str]:
+            stack = cdk.Stack(app, "Stack")
+            if kind is TritonComponents:
+                TritonComponents(
+                    stack, id, platform=world.platform, max_instance_count=2, ssm_parameter_path="/search/live"
+                )
+            else:
+                model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+                TritonEndpoint(stack, id, model=model, ssm_parameter_path="/search/live")
+            found = world.resources(stack, PARAMETER).items()
+            return {each["Properties"]["Name"]: name for name, each in found}
+
+        before = logical_ids(world.app(), TritonEndpoint, "Endpoint")
+
+        assert before.keys() == {"/search/live/endpoint-name", "/search/live/endpoint-arn"}
+        assert logical_ids(world.app(), TritonEndpoint, "Renamed") == before
+        assert logical_ids(world.app(), TritonComponents, "Endpoint") == before
 
     def test_a_single_model_has_none(self, world: World, stack: cdk.Stack) -> None:
         model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)

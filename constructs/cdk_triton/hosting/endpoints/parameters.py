@@ -15,6 +15,7 @@ from cdk_triton._tokens import reject_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
+from cdk_triton.hosting.naming.logical_ids import identify_by_name
 
 if TYPE_CHECKING:
     from cdk_triton.hosting.models.multi_model import TritonMultiModel
@@ -106,10 +107,7 @@ def check_component_id(id: str) -> None:
 
 def put_component_parameter(component: Construct, prefix: str, component_name: str) -> None:
     """Write the name of an inference component below a prefix, as soon as it can be called."""
-    from aws_cdk import aws_ssm as ssm  # slow to import, and rarely needed
-
-    name = _of_component(prefix, component)
-    ssm.StringParameter(component, "Parameter", parameter_name=name, string_value=component_name)
+    _put(component, "Parameter", _of_component(prefix, component), component_name)
 
 
 def allow_component_reading(component: Construct, grantee: iam.IGrantable, prefix: str) -> iam.Grant:
@@ -150,20 +148,13 @@ def put_parameters(
         variants: the endpoint's production variants.
         locations: the S3 URIs of an asynchronous endpoint, by the last part of the parameter's name.
     """
-    from aws_cdk import aws_ssm as ssm  # slow to import, and rarely needed
-
     parameters = Construct(scope, "Parameters")
     for name, value in zip(_OF_THE_ENDPOINT, names, strict=True):
-        ssm.StringParameter(parameters, name, parameter_name=f"{prefix}/{name}", string_value=value)
+        _put(parameters, name, f"{prefix}/{name}", value)
     for name, uri in locations.items():
-        ssm.StringParameter(parameters, f"async-{name}", parameter_name=f"{prefix}/async/{name}", string_value=uri)
+        _put(parameters, f"async-{name}", f"{prefix}/async/{name}", uri)
     for ensemble, target in _target_models(variants).items():
-        parameter = ssm.StringParameter(
-            parameters,
-            f"target-models-{ensemble}",
-            parameter_name=f"{prefix}/target-models/{ensemble}",
-            string_value=target,
-        )
+        parameter = _put(parameters, f"target-models-{ensemble}", f"{prefix}/target-models/{ensemble}", target)
         parameter.node.add_dependency(endpoint)
 
     def put_catalogue(uri: str) -> None:
@@ -172,13 +163,20 @@ def put_parameters(
                 f"the variants of {endpoint.node.path} have two TritonMultiModels with a publisher, but a parameter "
                 "names one catalogue: remove ssm_parameter_path, or one of the publishers"
             )
-        catalogue = ssm.StringParameter(
-            parameters, _CATALOGUE, parameter_name=f"{prefix}/{_CATALOGUE}", string_value=uri
-        )
+        catalogue = _put(parameters, _CATALOGUE, f"{prefix}/{_CATALOGUE}", uri)
         catalogue.node.add_dependency(endpoint)
 
     for model in _multi_models(variants):
         model._when_published(put_catalogue)
+
+
+def _put(scope: Construct, id: str, name: str, value: str) -> Construct:
+    """Write a parameter that CloudFormation updates in place even if another construct of the stack takes it over."""
+    from aws_cdk import aws_ssm as ssm  # slow to import, and rarely needed
+
+    parameter = ssm.StringParameter(scope, id, parameter_name=name, string_value=value)
+    identify_by_name(parameter, name)
+    return parameter
 
 
 def _multi_models(variants: Sequence[TritonVariant]) -> list[TritonMultiModel]:
