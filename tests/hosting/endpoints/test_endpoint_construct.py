@@ -209,6 +209,7 @@ class TestGrants:
     ) -> None:
         endpoint = TritonEndpoint(stack, "Endpoint", model=fleet, ssm_parameter_path="/search")
         endpoint.grant_invoke(caller, target_models=of_the_stack, published=["tenant-*"])
+        fleet.add_publisher()
 
         invoking, reading = world.statements(stack, "Caller")
         patterns = [f"{name}-??????????.tar.gz" for name in (*(of_the_stack or ()), "tenant-*")]
@@ -222,6 +223,19 @@ class TestGrants:
     ) -> None:
         with messages.raises(ConfigurationError):
             TritonEndpoint(stack, "Endpoint", model=fleet).grant_invoke(caller, published=patterns)
+
+    @pytest.mark.parametrize("grant", ["call", "read"])
+    def test_without_a_publisher_there_are_no_published_ensembles(
+        self, messages: Messages, world: World, stack: cdk.Stack, fleet: TritonMultiModel, caller: iam.Role, grant: str
+    ) -> None:
+        if grant == "call":
+            TritonEndpoint(stack, "Endpoint", model=fleet).grant_invoke(caller, published=["tenant-*"])
+        else:
+            fleet.grant_read_catalogue(caller)
+
+        with pytest.raises(RuntimeError, match="publisher") as caught:
+            world.template(stack)
+        messages.record("validation", str(caught.value).splitlines()[-1].strip())
 
     def test_a_single_model_endpoint_has_no_published_ensembles(
         self, messages: Messages, stack: cdk.Stack, model: TritonModel, caller: iam.Role

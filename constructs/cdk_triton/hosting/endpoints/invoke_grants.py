@@ -12,6 +12,7 @@ from cdk_triton._tokens import has_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
+from cdk_triton.hosting.models.publishing.required import require_publisher
 from cdk_triton.protocol.layout import target_model_pattern
 
 __all__ = ["INVOKE_ACTIONS", "allow_invocation", "check_takes_published", "ensemble_check", "warn_without_effect"]
@@ -75,13 +76,27 @@ def allow_invocation(
 def check_takes_published(endpoint: Resource, variants: Sequence[TritonVariant]) -> None:
     """Reject published ensembles for an endpoint that serves none: the permission would allow nothing.
 
+    Whether a `TritonMultiModel` of this app has a publisher is known only at the end of the synthesis, which then fails
+    without one. An imported model may have a publisher in its own app.
+
     Raises:
         ConfigurationError: no variant has a multi-model model.
     """
-    if not any(variant.model.is_multi_model for variant in variants):
+    multi_models = [variant.model for variant in variants if variant.model.is_multi_model]
+    if not multi_models:
         raise ConfigurationError(
             f"published= narrows the permission to ensembles of a TritonMultiModel, but {endpoint.node.path} is not a "
             "multi-model endpoint: remove published="
+        )
+    from cdk_triton.hosting.models.multi_model import TritonMultiModel  # slow to import, and rarely needed
+
+    ours = [model for model in multi_models if isinstance(model, TritonMultiModel)]
+    if len(ours) == len(multi_models):
+        require_publisher(
+            endpoint,
+            ours,
+            f"grant_invoke(published=…) of {endpoint.node.path} allows nothing, because no TritonMultiModel of the "
+            "endpoint has a publisher: call add_publisher(), or remove published=",
         )
 
 

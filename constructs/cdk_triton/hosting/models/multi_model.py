@@ -8,12 +8,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import jsii
 from aws_cdk import CfnResource, Names
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
-from constructs import Construct, IValidation
+from constructs import Construct
 
 from cdk_triton._checked import checked
 from cdk_triton.artifacts.names import check_name
@@ -21,6 +20,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.models.imported import ImportedModel
 from cdk_triton.hosting.models.multi_model_warnings import warn_about_multi_model
 from cdk_triton.hosting.models.publishing.grants import Served, grant_read_catalogue
+from cdk_triton.hosting.models.publishing.required import require_publisher
 from cdk_triton.hosting.models.served_model import ServedModel
 from cdk_triton.hosting.naming.dependent_text import dependent_text
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
@@ -135,7 +135,12 @@ class TritonMultiModel(ServedModel):
             metadata=metadata,
         )
         if not repositories:
-            self.node.add_validation(_NeedsEnsemble(self))
+            require_publisher(
+                self,
+                [self],
+                f"{self.node.path} has neither an ensemble nor a publisher, so its endpoint answers nothing: give at "
+                "least one, as ensembles={'text': repository}, or call add_publisher()",
+            )
         self.ensembles: Mapping[str, ModelRepository] = MappingProxyType(repositories)
         self.name_in_store = Names.unique_resource_name(self, separator="-", max_length=63).lower()
         self._uses_of_catalogue: list[Callable[[str], object]] = []
@@ -251,14 +256,27 @@ class TritonMultiModel(ServedModel):
 
     @checked
     def grant_read_catalogue(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal to read the catalogue of published ensembles, and nothing else of the store."""
+        """Allow a principal to read the catalogue of published ensembles, and nothing else of the store.
+
+        Without a publisher, there is no catalogue, so the synthesis fails.
+        """
+        require_publisher(
+            self,
+            [self],
+            f"grant_read_catalogue of {self.node.path} allows nothing, because the catalogue belongs to a publisher: "
+            "call add_publisher(), or remove the grant",
+        )
         return grant_read_catalogue(grantee, self._served())
 
     def _when_published(self, use: Callable[[str], object]) -> None:
         """Call `use` with the URI of the catalogue as soon as there is a publisher, or now if there is one."""
         self._uses_of_catalogue.append(use)
-        if self.node.try_find_child("Publisher") is not None:
+        if self._has_publisher:
             use(self._catalogue())
+
+    @property
+    def _has_publisher(self) -> bool:
+        return self.node.try_find_child("Publisher") is not None
 
     def _catalogue(self) -> str:
         prefix = layout.catalogue_prefix(self.name_in_store, self.platform.label)
@@ -298,22 +316,6 @@ class TritonMultiModel(ServedModel):
         delivery = self._delivery.node.default_child
         assert isinstance(delivery, CfnResource)  # as CDK makes it
         return dependent_text(self.target_models[ensemble], delivery)
-
-
-@jsii.implements(IValidation)
-class _NeedsEnsemble:
-    """Makes the synthesis fail if nothing can be served, which `add_publisher` decides after the constructor."""
-
-    def __init__(self, model: TritonMultiModel) -> None:
-        self._model = model
-
-    def validate(self) -> list[str]:
-        if self._model.node.try_find_child("Publisher") is not None:
-            return []
-        return [
-            f"{self._model.node.path} has neither an ensemble nor a publisher, so its endpoint answers nothing: give "
-            "at least one, as ensembles={'text': repository}, or call add_publisher()"
-        ]
 
 
 def _read(ensembles: Mapping[str, ModelRepository | str | Path]) -> dict[str, ModelRepository]:
