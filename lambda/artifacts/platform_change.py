@@ -22,13 +22,14 @@ from typing import Any
 
 from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
-from protocol.layout import catalogue_prefix, parse_catalogue_object
+from protocol.layout import catalogue_prefix, parse_catalogue_object, parse_fleet_object
+from protocol.plan import ServedArchives
 
 from .catalogue import read_entry
 from .ensure import read_plan
 from .failure import ArtifactError, is_forbidden
 from .invocation import Invocation
-from .request import PublishedFor, Request
+from .request import Request
 
 __all__ = ["Compared", "compare"]
 
@@ -85,11 +86,12 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
         ArtifactError: an ensemble is not published for the new platform.
     """
     old, new = request.published_before, request.published
-    if old is None or new is None or old.platform == new.platform:
+    if old is None or (new is not None and old.platform == new.platform):
         return None
     storage, found = invocation.storage, Compared() if before is None else before
     served = read_plan(request, storage).fleet
-    if served is None:
+    # Not `new.platform`, because the deployment may also remove the publisher.
+    if served is None or (platform := _platform(served)) == old.platform:
         return None
     if found.is_done:
         return found
@@ -100,7 +102,7 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
         current = read_entry(served.name, old.platform, ensemble, storage).current
         if current is None or ensemble in served.target_models:  # the stack's own deployment brings the latter
             return False
-        return read_entry(served.name, new.platform, ensemble, storage).current != current
+        return read_entry(served.name, platform, ensemble, storage).current != current
 
     prefix = catalogue_prefix(served.name, old.platform)
     keys = storage.keys(prefix, after=found.after)
@@ -112,7 +114,7 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
         missing = [ensemble for ensemble, is_one in answers if is_one]
         found = Compared(part[-1], found.missing + len(missing), (*found.names, *missing)[:SHOWN])
     if found.missing:
-        raise _missing(found, new)
+        raise _missing(found, platform, None if new is None else new.command)
     return replace(found, is_done=True)
 
 
@@ -134,12 +136,22 @@ def _rolls_back(stack_id: str, invocation: Invocation) -> bool:
     return False
 
 
-def _missing(found: Compared, new: PublishedFor) -> ArtifactError:
+def _platform(served: ServedArchives) -> str:
+    place = parse_fleet_object(served.index)
+    assert place is not None  # as the synthesis names it
+    return place.platform
+
+
+def _missing(found: Compared, platform: str, command: str | None) -> ArtifactError:
     names = ", ".join(found.names)
     more = f" and {found.missing - len(found.names)} more" if found.missing > len(found.names) else ""
     count = "1 live ensemble is" if found.missing == 1 else f"{found.missing} live ensembles are"
+    fix = (
+        "first change the platform with the publisher, then remove the publisher in another deployment"
+        if command is None
+        else "first deploy the old platform with add_publisher(next_platform=...), then run "
+        f"`{command}`, then deploy the change again"
+    )
     return ArtifactError(  # the names come last, because long ones are cut
-        f"{count} not published for the new platform {new.platform}; first deploy the old platform with "
-        f"add_publisher(next_platform=...), then run `{new.command}`, then deploy the change again (not published: "
-        f"{names}{more})"
+        f"{count} not published for the new platform {platform}; {fix} (not published: {names}{more})"
     )

@@ -53,9 +53,9 @@ class World:
         entry = Entry(FLEET, ensemble, (version,), change if number is None else None)
         self.s3.put(STORE, layout.catalogue_key(FLEET, platform, ensemble), entry.text())
 
-    def event(self, old: str | None = OLD, new: str | None = NEW) -> dict[str, Any]:
-        """An update of the custom resource."""
-        index = layout.index_key(FLEET, new or NEW)
+    def event(self, old: str | None = OLD, new: str | None = NEW, serves: str | None = None) -> dict[str, Any]:
+        """An update of the custom resource: the publisher's platforms, and the platform that will serve."""
+        index = layout.index_key(FLEET, serves or new or NEW)
         copies, commits = [], []
         for name in self._of_stack:
             self.s3.put(ASSETS, f"triton-{name}", b"archive")
@@ -229,13 +229,24 @@ def test_a_cloudformation_that_does_not_answer_does_not_outlast_a_poll(monkeypat
 
 @pytest.mark.parametrize(
     "platforms",
-    [(NEW, NEW), (None, NEW), (OLD, None)],
+    [(NEW, NEW, NEW), (None, NEW, NEW), (OLD, None, OLD)],
     ids=["the same platform", "a publisher is added", "the publisher is removed"],
 )
-def test_what_is_no_change_of_the_platform_is_not_compared(platforms: tuple[str | None, str | None]) -> None:
+def test_what_is_no_change_of_the_platform_is_not_compared(platforms: tuple[str | None, str | None, str]) -> None:
     world = World({"one": 1}, {})
     world.run(world.event(*platforms))
     assert world.asked == []
+
+
+def test_a_publisher_that_is_removed_with_the_change_is_compared(messages: Messages) -> None:
+    world = World({"one": 1, "two": 1}, {"two": 1})
+    with messages.raises(ArtifactError):
+        world.run(world.event(OLD, None, serves=NEW))
+    assert not world.has_changed
+
+    world = World({"two": 1}, {"two": 1})
+    world.run(world.event(OLD, None, serves=NEW))
+    assert world.has_changed
 
 
 def plainly_missing(old: Live, new: Live) -> int:
