@@ -114,7 +114,8 @@ def _reject_published(served: ServedArchives, storage: Storage) -> None:
             raise ArtifactError(
                 f"the stack has an ensemble {ensemble!r}, but an ensemble of this name is already published: rename "
                 f"the stack's ensemble, or run `cdk-triton fleet unpublish {ensemble} --fleet STACK/FLEET` and deploy "
-                "again"
+                "again; if the publisher was removed, first deploy the stack with add_publisher() and without the "
+                "ensemble"
             )
 
 

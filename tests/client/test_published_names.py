@@ -290,6 +290,14 @@ def test_a_published_target_that_is_gone_is_looked_up_at_once(ssm: Ssm, clock: C
     assert names.target("tenant", None).target_model == "tenant-2.tar.gz"
 
 
+def test_an_ensemble_of_a_removed_publisher_is_an_error_with_the_way_back(messages: Messages, ssm: Ssm) -> None:
+    names = ParameterNames("/search", ssm, 60.0, s3=Catalogue(tenant="tenant-1.tar.gz"))
+
+    with messages.raises(ConfigurationError) as caught:
+        names.target("tenant", None)
+    assert "add_publisher()" in str(caught.value)
+
+
 def test_an_ensemble_that_was_never_published_is_an_error(ssm: Ssm) -> None:
     ssm.values["catalogue"] = CATALOGUE
     ssm.denied = frozenset({"target-models/other"})

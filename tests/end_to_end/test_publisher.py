@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from contextlib import nullcontext
@@ -397,4 +398,17 @@ def test_arguments_that_lead_nowhere_are_usage_errors(
         assert run("fleet", "publish", account.manifest("tenant-7"), *FLEET).status == 0
     found = run("fleet", *arguments)
     assert found.status == 2
+    messages.record("cdk-triton fleet", found.said)
+
+
+def test_a_stack_without_a_publisher_says_how_to_reach_what_is_published(
+    messages: Messages, account: Account, run: Run
+) -> None:
+    template = json.dumps({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}})
+    account.aws.client("cloudformation").create_stack(StackName="Without", TemplateBody=template)
+
+    found = run("fleet", "unpublish", "tenant-7", "--fleet", "Without/Fleet")
+
+    assert found.status == 2
+    assert "add_publisher()" in found.said
     messages.record("cdk-triton fleet", found.said)

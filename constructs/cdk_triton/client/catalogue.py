@@ -50,6 +50,11 @@ class PublishedNames:
         """Whether the ensemble was found before, and was published when it was last read."""
         return ensemble in self._read
 
+    @property
+    def has_catalogue(self) -> bool:
+        """Whether the URI of the catalogue was found when it was last needed."""
+        return self._place[0] is not None
+
     def is_fresh(self, ensemble: str) -> bool:
         """Whether `target` can answer without reading S3: the ensemble was read less than `max_age` ago."""
         return ensemble in self._read and not self._is_old(ensemble, self._max_age)

@@ -198,10 +198,19 @@ class ParameterNames:
             with self._lock:
                 self._values = self._values | found
         elif not self._published.look_up(ensemble):
-            raise ConfigurationError(
-                f"the Parameter Store has no {self._path}/{name}, and no such ensemble is published: give the name "
-                "of an ensemble of the multi-model endpoint, or publish the ensemble"
+            raise ConfigurationError(f"the Parameter Store has no {self._path}/{name}, and {self._why_unpublished()}")
+
+    def _why_unpublished(self) -> str:
+        if self._published.has_catalogue:
+            return (
+                "no such ensemble is published: give the name of an ensemble of the multi-model endpoint, or publish "
+                "the ensemble"
             )
+        return (
+            f"no {self._path}/{_CATALOGUE} that this caller can read, so no ensemble is published: give the name of an "
+            "ensemble that the stack deploys; or, if the publisher was removed, deploy the stack with add_publisher() "
+            "again"
+        )
 
     def _catalogue(self) -> str | None:
         """The URI of the catalogue; None also if reading it is denied, as IAM does if the endpoint has no catalogue."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA
 from cdk_triton.cli.doctor.changes import dangerous_changes
 
 if TYPE_CHECKING:
@@ -109,6 +110,13 @@ def _former_key(template: Template) -> None:
     template["Resources"]["Policy"] = {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"Statement": [statement]}}
 
 
+def _published(template: Template) -> None:
+    """The stack has a publisher, which publishes for a next platform, too."""
+    for name, is_next in (("Machine", False), ("Next", True)):
+        metadata = {PUBLISHER_METADATA: {"multi_model": "Fleet", "is_next": is_next}}
+        template["Resources"][name] = {"Type": "AWS::StepFunctions::StateMachine", "Metadata": metadata}
+
+
 def _found(change: Change, before: Change | None = None, *, taken: tuple[str, ...] = ("search",)) -> list[Any]:
     old = _template()
     if before is not None:
@@ -153,6 +161,7 @@ DANGEROUS: dict[str, tuple[str, Change, Change | None]] = {
     "another bucket name": ("warning", _with("Bucket", BucketName="second"), _with("Bucket", BucketName="first")),
     "another bucket name, imported by another stack": ("error", _with("Bucket", BucketName="second"), _exported),
     "another key": ("warning", _key(OTHER_KEY), None),
+    "publisher removed": ("warning", lambda t: [t["Resources"].pop(id) for id in ("Machine", "Next")], _published),
     "another id without a name": (
         "warning",
         _renamed("Endpoint", "Search"),
@@ -207,6 +216,7 @@ SOUND: dict[str, tuple[Change, Change | None]] = {
     "count of an endpoint that is not scaled": (_variant(1, InitialInstanceCount=2), None),
     "another id of the configuration": (_renamed("Config", "Config2"), None),
     "endpoint removed": (_all(lambda t: t["Resources"].pop("Endpoint"), lambda t: t["Resources"].pop("Target")), None),
+    "next platform removed": (lambda t: t["Resources"].pop("Next"), _published),
     "another key with the former one": (_all(_key(OTHER_KEY), _former_key), None),
 }
 

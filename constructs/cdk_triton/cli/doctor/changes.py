@@ -13,6 +13,7 @@ from cdk_triton._wording import listed, listed_in_quotes
 from cdk_triton.cli.doctor.answers import State
 from cdk_triton.cli.doctor.endpoints import Endpoint, Template, endpoints, of_type, referred
 from cdk_triton.cli.doctor.instances import instance_types
+from cdk_triton.cli.doctor.publishers import publisher_descriptions
 
 __all__ = ["Change", "dangerous_changes"]
 
@@ -47,6 +48,7 @@ def dangerous_changes(old: Template, new: Template, is_taken: Callable[[str], bo
         yield from _changed(name, before[name], after[name])
     yield from _added({k: v for k, v in before.items() if k not in after}, after, before.keys(), is_taken)
     yield from _store_changes(old, new)
+    yield from _removed_publishers(old, new)
 
 
 def _changed(id: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
@@ -153,6 +155,18 @@ def _store_changes(old: Template, new: Template) -> Iterator[Change]:
                 "use of the old key any more: running endpoints cannot read their archives when an instance starts",
                 "list the old key in former_keys of the store",
             )
+
+
+def _removed_publishers(old: Template, new: Template) -> Iterator[Change]:
+    before, after = ({each["multi_model"] for each in publisher_descriptions(template)} for template in (old, new))
+    for name in sorted(before - after):
+        yield Change(
+            State.WARNING,
+            f"the publisher of {name!r} is removed: callers that read names from parameters no longer find published "
+            "ensembles, and nobody can unpublish them, so `artifacts gc` keeps their archives",
+            f"before the deployment, run `cdk-triton fleet list --fleet STACK/{name}`, and `cdk-triton fleet unpublish "
+            "ENSEMBLE --forget` for each ensemble that it lists",
+        )
 
 
 def _replaced_store(old: Template, buckets: list[str], found: str, fix: str) -> Change:

@@ -18,6 +18,11 @@ from cdk_triton.protocol import layout
 
 __all__ = ["Fleet", "open_fleet"]
 
+_WITHOUT_PUBLISHER = (
+    "call add_publisher() and deploy the stack; if a publisher was removed, its published ensembles are still in the "
+    "store, and you can unpublish them after this deployment"
+)
+
 
 @dataclass(frozen=True)
 class Fleet:
@@ -94,7 +99,7 @@ def open_fleet(name: str, platform: str | None = None) -> Fleet:
     found = list(_publishers(_template(aws, stack)))
     paths = {each["multi_model"] for _, each in found}
     if path not in paths:
-        known = f"it has {listed(sorted(paths))}" if paths else "call add_publisher() and deploy the stack"
+        known = f"it has {listed(sorted(paths))}" if paths else _WITHOUT_PUBLISHER
         raise ConfigurationError(f"the stack {stack} in {aws.region} does not have a publisher of {path}; {known}")
     ours = [(logical, PublisherDescription.parse(each, name)) for logical, each in found if each["multi_model"] == path]
     logical, description = _chosen(ours, platform, name)
