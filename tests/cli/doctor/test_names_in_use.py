@@ -55,6 +55,17 @@ class TestRemovedExports:
         assert ("--exclusively" in change.fix) is is_enough
         messages.record("cdk-triton doctor", f"{change.found}; {change.fix}")
 
+    def test_of_several_importing_stacks_the_last_one_goes_first(self, messages: Messages) -> None:
+        store = {**_importing("Home:Key"), **_exporting("Artifacts:Bucket")}
+        deployed = {"Home": _exporting("Home:Key"), "Artifacts": store}
+        deployed["Serve"] = _importing("Home:Key", "Artifacts:Bucket")
+        new = {"Home": {}, "Artifacts": _exporting("Artifacts:Bucket"), "Serve": _importing("Artifacts:Bucket")}
+
+        ((_, change),) = removed_exports(deployed, new, lambda _: ["Artifacts", "Serve"])
+
+        messages.record("cdk-triton doctor", f"{change.found}; {change.fix}")
+        assert change.fix.index("deploy Serve --exclusively") < change.fix.index("deploy Artifacts --exclusively")
+
     def test_one_that_nothing_imports_is_none(self) -> None:
         old, new = {"Home": _exporting(*KEYS)}, {"Home": _exporting(KEYS[0])}
 

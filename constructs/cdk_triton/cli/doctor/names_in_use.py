@@ -10,7 +10,7 @@ Everything here is a pure rule over the templates of several stacks; nothing cal
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cdk_triton._wording import listed, listed_in_quotes
@@ -42,10 +42,10 @@ def removed_exports(
         in_use = [export for export, found in users.items() if found]
         if not in_use:
             continue
-        names = sorted({name for export in in_use for name in users[export]})
+        names = _dependants_first({name for export in in_use for name in users[export]}, old)
         alone = all(name in new and not _imports(new[name]) & {*in_use, *coming} for name in names)
         fix = (
-            f"first deploy {listed(names)} alone: `cdk deploy {' '.join(names)} --exclusively`"
+            f"first deploy {listed(names)} alone: `{' && '.join(f'cdk deploy {name} --exclusively' for name in names)}`"
             if alone
             else f"first deploy {listed(names)} without these imports, then {stack}"
         )
@@ -55,6 +55,16 @@ def removed_exports(
             "`cdk deploy --all`"
         )
         yield stack, Change(State.ERROR, found, fix)
+
+
+def _dependants_first(names: Iterable[str], templates: Templates) -> list[str]:
+    """The stacks in the order in which each can lose its exports: before it come the stacks that import them."""
+
+    def dependants(name: str) -> int:
+        exports = _exports(templates.get(name, {}))
+        return max((1 + dependants(other) for other, each in templates.items() if exports & _imports(each)), default=0)
+
+    return sorted(names, key=lambda name: (dependants(name), name))
 
 
 def _exports(template: Template) -> set[str]:
