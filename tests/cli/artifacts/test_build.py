@@ -141,6 +141,33 @@ def test_what_the_handler_says_is_the_sentence(
     messages.record("cdk-triton artifacts", last)
 
 
+@pytest.mark.parametrize("place", ["another stack", "the stack itself"])
+def test_a_store_that_the_stack_does_not_use_is_a_usage_error(
+    messages: Messages, run: Any, world: World, synthesise: Synthesise, place: str
+) -> None:
+    app = synthesise(b"one archive")
+    manifest = json.loads((app / "manifest.json").read_text())
+    if place == "another stack":
+        manifest["artifacts"]["Home"] = {
+            "type": "aws:cloudformation:stack",
+            "properties": {"templateFile": "Home.template.json"},
+        }
+        bucket = {"Type": "AWS::S3::Bucket", "Metadata": {layout.USED_BY_METADATA: ["Models"]}}
+        (app / "Home.template.json").write_text(json.dumps({"Resources": {"Bucket": bucket}}))
+    else:
+        models = json.loads((app / "Models.template.json").read_text())
+        handler = {"Type": "AWS::Lambda::Function", "Properties": {"Handler": "artifacts.is_complete"}}
+        models["Resources"]["Handler"] = handler
+        (app / "Models.template.json").write_text(json.dumps(models))
+    (app / "manifest.json").write_text(json.dumps(manifest))
+
+    outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", app)
+
+    assert outcome.status == 2
+    messages.record("cdk-triton artifacts", outcome.said)
+    assert world.stored() == set()
+
+
 @pytest.mark.parametrize("stack", ["Nothing", "models"])
 def test_an_unknown_stack_is_a_usage_error(run: Any, world: World, synthesise: Synthesise, stack: str) -> None:
     outcome = run("artifacts", "build", stack, "--store", world.stack, "--app", synthesise(b"one"))

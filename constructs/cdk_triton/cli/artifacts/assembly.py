@@ -17,10 +17,11 @@ from typing import Any
 from cdk_triton.cli.artifacts.intrinsics import resolve
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.protocol.documents import DocumentError, OtherVersionError
-from cdk_triton.protocol.layout import ASSET_PREFIX
+from cdk_triton.protocol.layout import ASSET_PREFIX, USED_BY_METADATA
 from cdk_triton.protocol.plan import StackPlan
 
 __all__ = [
+    "STORE_HANDLER",
     "Asset",
     "Planned",
     "StackAssembly",
@@ -29,9 +30,12 @@ __all__ = [
     "read_plans",
     "read_stack",
     "read_templates",
+    "users_of_store",
 ]
 
 RESOURCE_TYPE = "Custom::TritonArtifacts"
+STORE_HANDLER = "artifacts.is_complete"
+"""The mark of a function of a store's stack; logical ids belong to the user's app."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +98,13 @@ class StackAssembly:
         name: the stack's name in CloudFormation.
         planned: the artifacts that the stack needs from the store.
         assets: the assets that the stack publishes, by object key.
+        stores: the stacks of the app that contain a store of this stack; empty if only other apps contain one.
     """
 
     name: str
     planned: tuple[Planned, ...]
     assets: Mapping[str, Asset]
+    stores: frozenset[str]
 
 
 def read_stack(app: Path, stack: str, pseudo: Mapping[str, str]) -> StackAssembly:
@@ -124,9 +130,23 @@ def read_stack(app: Path, stack: str, pseudo: Mapping[str, str]) -> StackAssembl
     (found,) = chosen
     _check_environment(found, pseudo)
     assets = {asset.key: asset for manifest in found.asset_manifests for asset in _assets(manifest, pseudo)}
-    template = _json(found.directory / found.properties["templateFile"])
-    resources = list(_artifact_resources(found.directory, template))
-    return StackAssembly(found.name, tuple(_planned(name, each, assets, pseudo) for name, each in resources), assets)
+    resources = list(_artifact_resources(found.directory, found.template()))
+    stores = {each.name for each in stacks if found.name in users_of_store(each.template())}
+    if _has_store(found.template()):
+        stores.add(found.name)
+    planned = tuple(_planned(name, each, assets, pseudo) for name, each in resources)
+    return StackAssembly(found.name, planned, assets, frozenset(stores))
+
+
+def _has_store(template: Mapping[str, Any]) -> bool:
+    resources = template.get("Resources", {}).values()
+    return any(each.get("Properties", {}).get("Handler") == STORE_HANDLER for each in resources)
+
+
+def users_of_store(template: Mapping[str, Any]) -> frozenset[str]:
+    """The other stacks of the app that use a store of this template."""
+    resources = template.get("Resources", {}).values()
+    return frozenset(name for each in resources for name in each.get("Metadata", {}).get(USED_BY_METADATA, ()))
 
 
 def read_all_templates(app: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -139,7 +159,7 @@ def read_all_templates(app: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     named = Counter(stack.name for stack in stacks)
     for stack in stacks:
         name = stack.name if named[stack.name] == 1 else stack.path
-        yield name, _json(stack.directory / stack.properties["templateFile"])
+        yield name, stack.template()
 
 
 def read_templates(app: Path, account: str, region: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -149,7 +169,7 @@ def read_templates(app: Path, account: str, region: str) -> Iterator[tuple[str, 
         ConfigurationError: a file of the cloud assembly cannot be read.
     """
     for stack in _stacks_for(app, account, region):
-        yield stack.name, _json(stack.directory / stack.properties["templateFile"])
+        yield stack.name, stack.template()
 
 
 def read_plans(app: Path, account: str, region: str) -> Iterator[tuple[str, list[StackPlan]]]:
@@ -160,8 +180,8 @@ def read_plans(app: Path, account: str, region: str) -> Iterator[tuple[str, list
     """
     for stack in _stacks_for(app, account, region):
         files = {asset.key: asset.path for manifest in stack.asset_manifests for asset in _assets(manifest, {})}
-        template = _json(stack.directory / stack.properties["templateFile"])
-        keys = [each["Properties"].get("PlanKey") for _, each in _artifact_resources(stack.directory, template)]
+        resources = _artifact_resources(stack.directory, stack.template())
+        keys = [each["Properties"].get("PlanKey") for _, each in resources]
         yield stack.name, [_plan(files[key]) for key in keys if isinstance(key, str) and key in files]
 
 
@@ -196,6 +216,10 @@ class _Stack:
     properties: Mapping[str, Any]
     asset_manifests: tuple[Path, ...]
     artifact: Mapping[str, Any]
+
+    def template(self) -> Mapping[str, Any]:
+        """Read the stack's template."""
+        return _json(self.directory / self.properties["templateFile"])
 
     @property
     def metadata(self) -> Mapping[str, Any]:

@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdk_triton._wording import in_words
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from cdk_triton.cli.artifacts.assembly import StackAssembly
     from cdk_triton.cli.artifacts.store import Store
 
 __all__ = ["app"]
@@ -116,12 +118,22 @@ def build(
 
         pseudo = found.aws.pseudo_parameters()
         assembly = read_stack(application, stack, pseudo)
+        _check_store(assembly, store)
         longest = _LOCAL_POLL_SECONDS if found.aws.is_local else math.inf
         with _explained_interruption(stack):
             count = running.run(
                 found, assembly, pseudo["AWS::AccountId"], wait=lambda pause: time.sleep(min(pause, longest)), say=_say
             )
     typer.echo(f"{assembly.name}: all artifacts are in the store ({count})")
+
+
+def _check_store(assembly: StackAssembly, store: str) -> None:
+    given = store.split("/")[1] if store.startswith("arn:") else store
+    if assembly.stores and given not in assembly.stores:
+        raise ConfigurationError(
+            f"the stack {assembly.name} does not use the store of {given}: use "
+            f"{in_words(f'--store {name}' for name in sorted(assembly.stores))}"
+        )
 
 
 def _days(text: int | str) -> int:

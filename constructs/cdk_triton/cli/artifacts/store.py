@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from botocore.exceptions import ClientError
 
 from cdk_triton._wording import listed
+from cdk_triton.cli.artifacts.assembly import STORE_HANDLER
 from cdk_triton.cli.artifacts.aws import Aws, code_of
 from cdk_triton.errors import ConfigurationError, StoreError
 
 __all__ = ["Store", "only_store", "open_store"]
-
-_HANDLER = "artifacts.is_complete"
-"""The mark of a function of a store's stack; logical ids belong to the user's app."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +44,13 @@ def open_store(stack: str) -> Store:
     found = [
         configuration
         for name in _functions(aws, stack)
-        if (configuration := aws.client("lambda").get_function_configuration(FunctionName=name))["Handler"] == _HANDLER
+        if (configuration := aws.client("lambda").get_function_configuration(FunctionName=name))["Handler"]
+        == STORE_HANDLER
     ]
     if not found:
         raise ConfigurationError(
             f"the stack {stack!r} in {aws.region} does not contain a TritonArtifactStore: none of its functions has "
-            f"the handler {_HANDLER}; name the stack that contains the store"
+            f"the handler {STORE_HANDLER}; name the stack that contains the store"
         )
     if len(found) > 1:
         raise StoreError(
@@ -69,10 +68,12 @@ def only_store() -> Store:
         ClientError, BotoCoreError: AWS rejected a call, or could not be reached.
     """
     aws = Aws()
-    found = [each for each in aws.pages("lambda", "list_functions", "Functions") if each.get("Handler") == _HANDLER]
+    found = [
+        each for each in aws.pages("lambda", "list_functions", "Functions") if each.get("Handler") == STORE_HANDLER
+    ]
     if not found:
         raise ConfigurationError(
-            f"there is no TritonArtifactStore in {aws.region}, because no function has the handler {_HANDLER}: deploy "
+            f"there is no TritonArtifactStore in {aws.region}, because no function has the handler {STORE_HANDLER}: deploy "
             "one, or choose the account and region that have one"
         )
     if len(found) > 1:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from cdk_triton._wording import listed, listed_in_quotes
+from cdk_triton.cli.artifacts.assembly import STORE_HANDLER
 from cdk_triton.cli.doctor.answers import State
 from cdk_triton.cli.doctor.endpoints import Endpoint, Template, endpoints, of_type, referred
 from cdk_triton.cli.doctor.instances import instance_types
@@ -18,7 +19,6 @@ from cdk_triton.cli.doctor.publishers import publisher_descriptions
 __all__ = ["Change", "dangerous_changes"]
 
 _STEPWISE = ("CANARY", "LINEAR")
-_STORE_HANDLER = "artifacts.is_complete"
 
 
 class Change(NamedTuple):
@@ -197,7 +197,7 @@ def _store_keys(template: Template) -> dict[str, Any]:
 
 
 def _is_of_store(function: Mapping[str, Any]) -> bool:
-    return function.get("Handler") == _STORE_HANDLER
+    return function.get("Handler") == STORE_HANDLER
 
 
 def _key(bucket: Mapping[str, Any]) -> Any:

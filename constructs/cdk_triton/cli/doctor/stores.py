@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from cdk_triton._wording import listed
-from cdk_triton.cli.artifacts.assembly import read_templates
+from cdk_triton.cli.artifacts.assembly import read_templates, users_of_store
 from cdk_triton.cli.doctor.account import Account
 from cdk_triton.cli.doctor.answers import Answer, State
 from cdk_triton.cli.doctor.templates import deployed_template, is_deployed
-from cdk_triton.protocol.layout import USED_BY_METADATA
 
 __all__ = ["SUBJECT", "artifact_stores"]
 
@@ -29,7 +27,7 @@ def artifact_stores(account: Account, app: Path) -> Iterator[Answer]:
         ConfigurationError: a file of the cloud assembly cannot be read.
         ClientError: CloudFormation rejected a call.
     """
-    stores = {name: _users(template) for name, template in read_templates(app, account.id, account.region)}
+    stores = {name: users_of_store(template) for name, template in read_templates(app, account.id, account.region)}
     stores = {name: users for name, users in stores.items() if users}
     if not stores:
         return
@@ -52,14 +50,9 @@ def artifact_stores(account: Account, app: Path) -> Iterator[Answer]:
         yield Answer(subject=SUBJECT, state=State.OK, found=f"{listed(sorted(stores))}: used by this app alone")
 
 
-def _users(template: Mapping[str, Any]) -> frozenset[str]:
-    resources = template.get("Resources", {}).values()
-    return frozenset(name for each in resources for name in each.get("Metadata", {}).get(USED_BY_METADATA, ()))
-
-
 def _deployed_users(account: Account, stack: str) -> frozenset[str]:
     template = deployed_template(account, stack)
-    return frozenset() if template is None else _users(template)
+    return frozenset() if template is None else users_of_store(template)
 
 
 def _are(names: list[str]) -> str:
