@@ -73,8 +73,8 @@ def only_store() -> Store:
     ]
     if not found:
         raise ConfigurationError(
-            f"there is no TritonArtifactStore in {aws.region}, because no function has the handler {STORE_HANDLER}: deploy "
-            "one, or choose the account and region that have one"
+            f"there is no TritonArtifactStore in {aws.region}, because no function has the handler {STORE_HANDLER}: "
+            "deploy one, or choose the account and region that have one"
         )
     if len(found) > 1:
         stacks = sorted(_stack_of(aws, each["FunctionName"]) for each in found)
