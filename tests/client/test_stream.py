@@ -269,6 +269,8 @@ def test_a_caller_that_stops_reading_closes_the_connection_of_an_event_loop(stre
     if how == "cancelled":
         streaming.parts += [None, *[event("x" * 100_000)] * 1000]
 
+    reading = asyncio.Event()
+
     async def read(client: AsyncTritonClient) -> None:
         results = await client.stream(HI)
         if how == "close":
@@ -280,13 +282,13 @@ def test_a_caller_that_stops_reading_closes_the_connection_of_an_event_loop(stre
                 break
         else:
             async for _ in results:
-                pass
+                reading.set()
 
     async def main() -> None:
         async with AsyncTritonClient("texts", concurrency=1) as client:
             task = asyncio.create_task(read(client))
             if how == "cancelled":
-                await asyncio.sleep(0.2)
+                await reading.wait()
                 task.cancel()
                 await asyncio.wait([task])
                 streaming.go_on.set()
