@@ -8,6 +8,7 @@ the local AWS instead.
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +28,7 @@ def correct_machines() -> None:
     from moto.core.config import default_user_config
     from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import WaitFunction
     from moto.stepfunctions.parser.asl.eval.environment import Environment
+    from moto.stepfunctions.parser.asl.parse import preprocessor
     from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
     default_user_config["stepfunctions"] = {"execute_state_machine": True}
@@ -36,6 +38,8 @@ def correct_machines() -> None:
     replace_method(StepFunctionsParserBackend, "list_map_runs", _list_map_runs)
     replace_method(WaitFunction, "_wait_interval", _wait_interval)
     replace_method(Environment, "set_error", _set_error)
+    # For each execution, it warns of `ToleratedFailureCount`, which a publisher sets so high that it changes nothing.
+    logging.getLogger(preprocessor.__name__).setLevel(logging.ERROR)
 
 
 def let_machines_use(client: Callable[[str], Any]) -> Callable[[], None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from typing import Any
 
 import pytest
 from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
@@ -11,7 +12,7 @@ from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 from cdk_triton_local.aws import LocalAws
 
 ITEM = {"ProcessorConfig": {"Mode": "INLINE"}, "StartAt": "Item", "States": {"Item": {"Type": "Pass", "End": True}}}
-MACHINE = {
+MACHINE: dict[str, Any] = {
     "StartAt": "Each",
     "States": {"Each": {"Type": "Map", "ItemsPath": "$.items", "ItemProcessor": ITEM, "End": True}},
 }
@@ -45,3 +46,13 @@ def test_executions_without_a_name_have_different_names(local_aws: LocalAws) -> 
     first, second = (states.start_execution(**start)["executionArn"] for _ in range(2))
     assert first != second
     assert not first.endswith(":None")
+
+
+def test_a_publisher_fills_no_log(local_aws: LocalAws, caplog: pytest.LogCaptureFixture) -> None:
+    each = {**MACHINE["States"]["Each"], "ToleratedFailureCount": 1_000_000}
+    definition = json.dumps({**MACHINE, "States": {"Each": each}})
+    states = local_aws.client("stepfunctions")
+    machine = states.create_state_machine(name="tolerant", definition=definition, roleArn=ROLE)
+    states.start_execution(stateMachineArn=machine["stateMachineArn"], input=json.dumps({"items": []}))
+
+    assert "ToleratedFailureCount" not in caplog.text
