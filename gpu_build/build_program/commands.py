@@ -77,6 +77,8 @@ def run_command(
             pause = min(2 * pause, _LOOK_SECONDS)
     finally:
         end_group(process, _GRACE_SECONDS)
+        if process.stdout is not None:
+            process.stdout.close()
     return Finished(list(lines), process.returncode)
 
 
@@ -122,5 +124,3 @@ def end_group(process: subprocess.Popen[bytes], grace_seconds: float) -> None:
             time.sleep(_LOOK_SECONDS / 10)
     os.killpg(process.pid, signal.SIGKILL)  # at least the process itself is in it: it is not reaped yet
     process.wait()
-    if process.stdout is not None:
-        process.stdout.close()

@@ -410,6 +410,8 @@ def test_a_plan_is_compared_on_data_of_its_own(tmp_path: Path) -> None:
         pytest.param(npz(tokens=np.ones((8, 128), np.int32)), id="another name"),
         pytest.param(npz(ids=np.ones((8, 128), np.int64)), id="another type"),
         pytest.param(npz(ids=np.ones((32, 128), np.int32)), id="outside every profile"),
+        pytest.param(npz(ids=np.ones((8, 64), np.int32)), id="another shape"),
+        pytest.param(b"PK\x05\x06" + bytes(18), id="no array"),
     ],
 )
 def test_data_that_could_not_be_compared_is_rejected(messages: Messages, tmp_path: Path, data: bytes) -> None:

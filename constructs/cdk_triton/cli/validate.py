@@ -182,7 +182,7 @@ def _rehearsed(
     """With a rehearsal of each repository that has no errors."""
     from cdk_triton.cli.extras import require_extra
     from cdk_triton.cli.progress import working
-    from cdk_triton.cli.rehearsal.running import rehearse, requests_of
+    from cdk_triton.cli.rehearsal.running import rehearse_or_say_why
     from cdk_triton.triton import ContainerEnvironment
 
     require_extra("local", "validate --load")
@@ -195,7 +195,7 @@ def _rehearsed(
             rehearsed.append(each)
             continue
         with working(f"rehearsing {each.name}"):
-            outcome = rehearse(each.repository, mode.value, environment, requests_of(each.repository, mode.value))
+            outcome = rehearse_or_say_why(each.repository, mode.value, environment)
         rehearsed.append(each._replace(rehearsal=outcome))
     return rehearsed
 

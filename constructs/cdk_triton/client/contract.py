@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cdk_triton.client.payload import InferenceResult
     from cdk_triton.triton import Model, ModelRepository
 
-__all__ = ["Contract", "TensorContract"]
+__all__ = ["Contract", "TensorContract", "called_models"]
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Contract:
             _tensors(config.input),
             _tensors(config.output),
             config.max_batch_size,
-            takes_queue_timeout=any(_takes_queue_timeout(each) for each in _called(repository, model)),
+            takes_queue_timeout=any(_takes_queue_timeout(each) for each in called_models(repository, model)),
         )
 
     def complete(self, inputs: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
@@ -251,7 +251,7 @@ class Contract:
             )
 
 
-def _called(repository: ModelRepository, model: Model) -> list[Model]:
+def called_models(repository: ModelRepository, model: Model) -> list[Model]:
     """A model and, if it is an ensemble, the models of its steps and of theirs."""
     called = [model]
     for each in called:  # grows while we walk

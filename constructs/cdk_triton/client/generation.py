@@ -16,6 +16,7 @@ from cdk_triton._wording import quoted
 from cdk_triton.client import payload
 from cdk_triton.client.payload import InferenceResult, custom_parameters
 from cdk_triton.client.runtime import model_error
+from cdk_triton.client.scheduling import ARGUMENTS
 from cdk_triton.client.tensors import BINARY_ONLY, as_array, datatype_of, json_values, numpy_type
 from cdk_triton.errors import ConfigurationError, InvocationError
 
@@ -53,6 +54,11 @@ def encode(inputs: Mapping[str, Any], options: GenerateRequestOptions) -> bytes:
     request = {name: _value(name, value) for name, value in inputs.items()}
     if request_id := options.get("request_id"):
         request["id"] = request_id
+    reserved = ARGUMENTS.keys() & (options.get("parameters") or {}).keys()
+    if reserved:
+        raise ConfigurationError(
+            f"the parameter {min(reserved)!r} has no meaning in Triton's generate protocol: omit it"
+        )
     if parameters := custom_parameters(options.get("parameters")):
         request["parameters"] = parameters
     try:

@@ -71,6 +71,10 @@ class Body:
         """
         if self.outputs:
             raise ConfigurationError("a stream always has all outputs: remove 'outputs' from the request")
+        if self.step is not None or self.priority is not None or self.queue_timeout_seconds is not None:
+            raise ConfigurationError(
+                "Triton's generate protocol has no sequences, priorities and time-outs: remove them from 'parameters'"
+            )
         encoded = [encode_tensor(None, each, binary=True) for each in self.inputs]
         return {entry["name"]: decode_tensor(entry, bytes(data or b""), 0) for entry, data in encoded}
 
@@ -88,7 +92,7 @@ def read_body(file: str) -> Body:
         raise ConfigurationError(f"{name} cannot be read: {error.strerror}; give another, or - for stdin") from error
     try:
         document = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{name} is not JSON ({error}): write a KServe body, such as {_FORM}") from error
     if not isinstance(document, dict) or not isinstance(document.get("inputs"), list):
         raise ConfigurationError(f"{name} has no list 'inputs': write a KServe body, such as {_FORM}")
@@ -112,13 +116,19 @@ def read_body(file: str) -> Body:
 
 
 def _seconds(microseconds: Any) -> float | None:
-    return None if microseconds is None else microseconds / 1e6
+    if microseconds is None:
+        return None
+    if isinstance(microseconds, bool) or not isinstance(microseconds, int):
+        raise ConfigurationError(f"timeout is {quoted(microseconds)}: give a whole number of microseconds")
+    return microseconds / 1e6
 
 
 def _step(parameters: dict[str, Any]) -> SequenceStep | None:
     """Takes the parameters of a sequence from the others."""
     found = {name: parameters.pop(name, None) for name in ("sequence_id", "sequence_start", "sequence_end")}
     if found["sequence_id"] is None:
+        if given := next((name for name, value in found.items() if value is not None), None):
+            raise ConfigurationError(f"the request has {given} and no sequence_id: add it to 'parameters'")
         return None
     ends = bool(found["sequence_start"]), bool(found["sequence_end"])
     return SequenceStep(check_sequence_id(found["sequence_id"]), *ends)

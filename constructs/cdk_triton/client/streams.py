@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cdk_triton.client.invocation import Invocation
     from cdk_triton.client.payload import InferenceResult
 
-__all__ = ["STREAM_PERMISSION", "AsyncResultStream", "ResultStream"]
+__all__ = ["STREAM_PERMISSION", "AsyncResultStream", "ResultStream", "bytes_of"]
 
 STREAM_PERMISSION = (
     "sagemaker:InvokeEndpoint and sagemaker:InvokeEndpointWithResponseStream on this endpoint and, if it has any, on "
@@ -178,19 +178,19 @@ class AsyncResultStream(_Stream, AsyncIterator["InferenceResult"]):
 
 def _results_of(reader: Any, body: Any) -> Iterator[InferenceResult]:
     for event in body:
-        yield from reader.feed(_bytes_of(event))
+        yield from reader.feed(bytes_of(event))
     yield from reader.end()
 
 
 async def _async_results_of(reader: Any, body: Any) -> AsyncIterator[InferenceResult]:
     async for event in body:
-        for result in reader.feed(_bytes_of(event)):
+        for result in reader.feed(bytes_of(event)):
             yield result
     for result in reader.end():
         yield result
 
 
-def _bytes_of(event: Mapping[str, Any]) -> bytes:
+def bytes_of(event: Mapping[str, Any]) -> bytes:
     """An event that botocore does not know has no bytes."""
     found: bytes = event.get("PayloadPart", {}).get("Bytes", b"")
     return found

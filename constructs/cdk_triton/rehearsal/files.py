@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cdk_triton.artifacts.npz import read_npz
 from cdk_triton.client.kserve import Body, read_body, tensor
 from cdk_triton.client.payload import decode, encode
 from cdk_triton.client.tensors import as_array, datatype_of, encode_tensor
@@ -72,29 +73,16 @@ def golden_answer(file: Path) -> Golden:
 
 
 def read_arrays(file: Path) -> Arrays:
-    """The arrays of an `.npz`, by their names. Nothing is unpickled. Texts are arrays of numpy's types `S` and `U`.
+    """The arrays of an `.npz`, by their names.
 
     Raises:
         ConfigurationError: the file cannot be read, or contains no arrays of numbers or texts.
     """
-    import numpy as np
-
-    try:
-        with np.load(file, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
-    except FileNotFoundError as error:
+    if not file.exists():
         raise ConfigurationError(
             f"{file} does not exist: write the outputs of a server that you trust with `cdk-triton golden record`"
-        ) from error
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise ConfigurationError(
-            f"{file} is not a readable .npz of arrays of numbers or texts ({reason}): write it with numpy.savez, with "
-            "an array for each tensor, and text as numpy.array([...], dtype='S')"
-        ) from error
-    if not arrays:
-        raise ConfigurationError(f"{file} has no array: write one for each tensor with numpy.savez")
-    return arrays
+        )
+    return read_npz(file, str(file))
 
 
 def write_arrays(file: Path, arrays: Arrays, origin: str) -> None:
@@ -120,9 +108,11 @@ def write_arrays(file: Path, arrays: Arrays, origin: str) -> None:
         plain[name] = array.astype("S") if array.dtype == object else array
     partial = file.with_name(f".{file.name}.partial")
     try:
-        with partial.open("wb") as stream:
-            np.savez_compressed(stream, **plain)
-        with zipfile.ZipFile(partial, "a") as archive:
+        # As numpy.savez_compressed, whose own arguments some names of outputs would be.
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, array in plain.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                    np.lib.format.write_array(stream, array, allow_pickle=False)  # type: ignore[no-untyped-call]
             archive.comment = origin.encode()
         partial.replace(file)
     except OSError as error:

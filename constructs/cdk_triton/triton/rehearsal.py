@@ -111,7 +111,7 @@ class GoldenRequest:
             if getattr(self, name) is not None:
                 require_type(f"{name} of a GoldenRequest", getattr(self, name), kind)
         require_type("top1 of a GoldenRequest", self.top1, _FLAG)
-        given = [name for name in ("tolerance", "cosine", "top1", "label") if getattr(self, name) not in (None, False)]
+        given = [name for name in ("tolerance", "cosine", "top1", "label") if self._has(name)]
         if len(given) > 1:
             raise ConfigurationError(
                 f"{self._shown} has {' and '.join(given)}: choose one way of comparing, or write two GoldenRequests"
@@ -123,6 +123,10 @@ class GoldenRequest:
                 f"{self._shown} has label and expect: omit one of the two, or write two GoldenRequests"
             )
         self._check_cosine()
+
+    def _has(self, name: str) -> bool:
+        value = getattr(self, name)
+        return value is not None and value is not False
 
     def _check_cosine(self) -> None:
         value: object = self.cosine
@@ -190,7 +194,7 @@ def _request(file: Path, row: object) -> GoldenRequest:
     settings = dict(_keys(file, "[[rehearsal.requests]]", row, fields))
     if "request" not in settings:
         raise RepositoryError(f'{file} has [[rehearsal.requests]] without a request; write request = "golden/cat.json"')
-    if isinstance(tolerance := settings.get("tolerance"), dict):
+    if (tolerance := settings.get("tolerance")) is not None:
         given = _keys(file, "tolerance", tolerance, ("absolute", "relative"))
         settings["tolerance"] = Tolerance(given.get("absolute", 0.0), given.get("relative", 0.0))
     return GoldenRequest(**settings)
@@ -198,7 +202,7 @@ def _request(file: Path, row: object) -> GoldenRequest:
 
 def _keys(file: Path, what: str, table: object, known: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(table, dict):
-        raise RepositoryError(f"{file} has {what} that is no table; write it as docs/rehearsal.md shows")
+        raise RepositoryError(f"{file} has {what} that is no table; write it as docs/validate.md shows")
     for key in table:
         if key not in known:
             names = ", ".join(map(repr, known))

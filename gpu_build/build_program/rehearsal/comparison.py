@@ -40,7 +40,7 @@ def difference(
 
 
 def figures_of(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, float]:
-    """The largest difference of each output of numbers that both have."""
+    """The largest difference of each output of numbers, of an answer that passes."""
     figures = {}
     for name, tensor in expected.items():
         if tensor.datatype != "BYTES" and name in found and found[name].shape == tensor.shape:
@@ -99,7 +99,10 @@ def _top1(_: Mapping[str, Any], found: Tensor, expected: Tensor) -> str | None:
         return _equal(found, expected)
     width = found.shape[-1] if found.shape else 1
     for row, start in enumerate(range(0, len(found.values), width or 1)):
-        one, other = (_largest(each.values[start : start + width]) for each in (found, expected))
+        rows = [each.values[start : start + width] for each in (found, expected)]
+        if any(value != value for value in rows[0]) and all(value == value for value in rows[1]):
+            return f"has a NaN in row {row}, which is not expected"
+        one, other = map(_largest, rows)
         if one != other:
             return f"has its largest value at {one} in row {row}, but it is expected at {other}"
     return None

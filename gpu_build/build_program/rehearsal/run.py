@@ -61,16 +61,17 @@ def _rehearsed(
     document: RehearsalDocument, folder: Path, out: Path, root: Path, log: Log, stop: Stop
 ) -> dict[str, Any]:
     """The result: `reason` is None if everything passes, and the first sentence of what does not otherwise."""
-    result: dict[str, Any] = {"reason": None, "load_seconds": None, "requests": [], "stand_ins": []}
+    result: dict[str, Any] = {"reason": None, "load_seconds": None, "requests": []}
+    server = Server(document, root, log, stop)
     try:
-        with serving(document, folder / "repository", root, log, stop) as server:
+        with serving(server, folder / "repository"):
             result["load_seconds"] = round(server.load_seconds, 3)
             for number, request in enumerate(document.requests):
                 kept = out / f"answer{number}" if document.keep_answers else None
                 result["requests"].append(_asked(request, server, kept))
-        result["stand_ins"] = list(server.stand_ins)  # now the whole output is read
     except (RehearsalError, StoppedError) as error:
         result["reason"] = error.reason
+    result["stand_ins"] = list(server.stand_ins)  # the whole output is read now
     failed = [each for each in result["requests"] if each["reason"] is not None]
     if failed and result["reason"] is None:
         result["reason"] = f"{failed[0]['name']}: {failed[0]['reason']}"
@@ -101,4 +102,6 @@ def _compared(request: GoldenRequest, answer: Answer) -> Mapping[str, Any]:
     if request.expected is not None:
         expected = read_tensors(request.expected.read_bytes(), request.expected_type)
     reason = difference(request.comparison, found, expected)
-    return {"reason": reason, "largest_differences": {} if expected is None else figures_of(found, expected)}
+    if reason is not None or expected is None:
+        return {"reason": reason}
+    return {"largest_differences": figures_of(found, expected)}

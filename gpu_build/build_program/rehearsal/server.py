@@ -68,31 +68,33 @@ class Answer(NamedTuple):
 
 
 @contextlib.contextmanager
-def serving(document: RehearsalDocument, repository: Path, root: Path, log: Log, stop: Stop) -> Iterator[Server]:
-    """A server that has loaded a repository; when this ends, nothing of it runs any more.
+def serving(server: Server, repository: Path) -> Iterator[None]:
+    """While this lasts, a server has loaded a repository; when it ends, the server's process group has ended.
 
     Args:
-        document: what to rehearse.
+        server: the server, which is not started.
         repository: the unpacked repository, which is moved to the place from which the server loads it.
-        root: the directory that stands for `/`; `/` itself in an image.
-        log: gets the lines that the server prints.
-        stop: ends the rehearsal.
 
     Raises:
-        RehearsalError: the models do not load, or not in time; or there is no `serve`.
+        RehearsalError: the models do not load, or not in time; or there is no `serve`, or no such repository.
         StoppedError: the program has to end.
     """
-    server = Server(document, root, log, stop)
     try:
-        shutil.move(str(repository), str(server.place))
+        server.take(repository)
         server.load()
-        yield server
+        yield
     finally:
         server.stop()
 
 
 class Server:
     """A server process.
+
+    Args:
+        document: what to rehearse.
+        root: the directory that stands for `/`; `/` itself in an image.
+        log: gets the lines that the server prints.
+        stop: ends the rehearsal.
 
     Attributes:
         place: where the server finds the models.
@@ -111,10 +113,19 @@ class Server:
         self._reader: threading.Thread | None = None
         self._model = hashlib.sha256(document.repository.encode()).hexdigest()[:32]  # as SageMaker names models
         self.place = root / _SERVED[document.mode].format(self._model)
-        self.place.parent.mkdir(parents=True, exist_ok=True)
         self.load_seconds = 0.0
         self.stand_ins: dict[str, None] = {}
         self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
+
+    def take(self, repository: Path) -> None:
+        """Move a repository to its place; see `serving`."""
+        if self.place.exists():  # or it would become a directory within that one
+            raise RehearsalError(f"{self.place} exists already: rehearse in a root directory without models")
+        try:
+            self.place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(str(repository), str(self.place))
+        except OSError as error:
+            raise RehearsalError(f"the repository cannot be moved to {self.place}: {error.strerror}") from error
 
     def load(self) -> None:
         """Start the server and load the models; see `serving`."""
@@ -145,18 +156,16 @@ class Server:
             return answer
         if time.monotonic() - began >= _ANSWER_SECONDS:
             raise RehearsalError(f"the server did not answer within {_ANSWER_SECONDS:g} s, which is SageMaker's limit")
-        ends = time.monotonic() + _ENDS_SECONDS
-        while time.monotonic() < ends:
-            self._require_running()
-            time.sleep(_POLL_SECONDS)
-        raise RehearsalError("the server closed the connection without an answer")
+        raise self._closed()
 
     def stop(self) -> None:
-        """End the process and what it has started."""
-        if self._process is not None:
-            end_group(self._process, _GRACE_SECONDS)
-        if self._reader is not None:
-            self._reader.join()
+        """End the process group, and read what it has printed."""
+        if self._process is None or self._reader is None:
+            return
+        end_group(self._process, _GRACE_SECONDS)
+        self._reader.join(_ENDS_SECONDS)
+        if not self._reader.is_alive() and self._process.stdout is not None:  # a process outside the group may hold it
+            self._process.stdout.close()
 
     def _start(self) -> None:
         if self._document.mode == "multi":
@@ -207,9 +216,9 @@ class Server:
         seconds = max(1.0, deadline - time.monotonic())
         answer = self._request("POST", "/models", body, timeout=seconds)
         if answer is None:
-            self._require_running()
-            self._require_time(time.monotonic())
-        elif answer.status != 200:
+            self._require_time(deadline)
+            raise self._closed()
+        if answer.status != 200:
             raise RehearsalError(rejected_load(answer.body.decode("utf-8", "replace"), self.place))
 
     def _require_running(self) -> None:
@@ -221,8 +230,19 @@ class Server:
             self._reader.join(_PING_SECONDS)
         if self.load_seconds:
             raise RehearsalError(f"the server ended with exit status {status} before it answered")
-        why = load_failures("\n".join(self.lines), self.place) or "the server printed nothing"
-        raise RehearsalError(f"{why}; the server ended with exit status {status}")
+        why = load_failures("\n".join(self.lines), self.place)
+        if why.startswith("model "):
+            raise RehearsalError(f"{why}; the server ended with exit status {status}")
+        last = f"last printed: {why}" if why else "printed nothing"
+        raise RehearsalError(f"the server ended with exit status {status} before the models were ready, and {last}")
+
+    def _closed(self) -> RehearsalError:
+        """The error for a connection that was closed; a server that is ending loses its sockets first."""
+        ends = time.monotonic() + _ENDS_SECONDS
+        while time.monotonic() < ends:
+            self._require_running()
+            time.sleep(_POLL_SECONDS)
+        return RehearsalError("the server closed the connection without an answer")
 
     def _require_time(self, deadline: float) -> None:
         if time.monotonic() >= deadline:

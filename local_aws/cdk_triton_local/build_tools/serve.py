@@ -72,12 +72,14 @@ def _settings(directory: Path) -> ServerSettings:
 
 
 def _ports() -> Callable[[], int]:
-    """The port at which the endpoint has to listen, then free ones."""
+    """The port at which the endpoint has to listen, and free ones if the container's settings need further ones."""
+    others = any(os.environ.get(f"SAGEMAKER_TRITON_ALLOW_{what}") == "true" for what in ("GRPC", "METRICS"))
+    bound = int(os.environ["SAGEMAKER_BIND_TO_PORT"])
 
     def ports() -> Iterator[int]:
-        yield int(os.environ["SAGEMAKER_BIND_TO_PORT"])
+        yield bound
         while True:
-            yield free_port()
+            yield free_port() if others else bound
 
     return ports().__next__
 

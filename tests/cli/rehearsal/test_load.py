@@ -119,7 +119,7 @@ def test_a_recorded_answer_is_expected_from_then_on(
     (root / "cdk-triton.toml").write_text(listed.text)
     missing = run("validate", root, "--load")
     assert missing.status == 1
-    assert "golden record" in missing.said
+    assert "golden record" in missing.out
     monkeypatch.chdir(root.parent)
     recorded = run("golden", "record", "models", "--local")
     assert recorded.status == 0
@@ -132,6 +132,9 @@ def test_a_recorded_answer_is_expected_from_then_on(
         assert arrays["y"].tolist() == [[2.0, 4.0]]
         assert arrays["label"].tolist() == [[b"cat"]]
     assert run("golden", "record", root, "--local").status == 2
+    repository(comparison='expect = "golden/one.npz"', execute="raise ValueError('no such row')")
+    failed = run("golden", "record", root, "--local", "--force")
+    assert (failed.status, "no such row" in failed.said) == (1, True)
     repository(comparison='expect = "golden/one.npz"', execute="x = x * 1.5")
     changed = rehearsed(run("validate", root, "--load", "--format", "json"))
     assert "'y' differs in 2 of 2 values, most at [0, 1]: 6 instead of 4" in changed["reason"]
@@ -140,6 +143,8 @@ def test_a_recorded_answer_is_expected_from_then_on(
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
+        ({"initialize": "os.kill(os.getppid(), signal.SIGKILL)", "mode": "multi"}, "the server ended with exit"),
+        ({"initialize": "raise ValueError('no tokenizer')", "mode": "multi"}, "model 'models.tar.gz' does not load: "),
         ({"initialize": "raise ValueError('no tokenizer')"}, "model 'model' does not load: ValueError: no tokenizer"),
         ({"initialize": "import pandaz"}, "model 'model' does not load: ModuleNotFoundError: No module named 'pandaz'"),
         ({"initialize": "time.sleep(3600)", "timeout": 2}, "the models were not ready after 2 s"),
@@ -151,9 +156,46 @@ def test_a_recorded_answer_is_expected_from_then_on(
 def test_a_fault_is_found_before_any_deployment(
     run: Any, repository: Callable[..., Path], fault: Mapping[str, Any], reason: str
 ) -> None:
-    found = rehearsed(run("validate", repository(**fault), "--load", "--format", "json"))
+    mode = {"mode": "single", **fault}["mode"]
+    root = repository(**{name: value for name, value in fault.items() if name != "mode"})
+    found = rehearsed(run("validate", root, "--load", "--format", "json", "--mode", mode))
     assert found["reason"].startswith(reason)
     assert Path(found["log"]).is_file()
+
+
+ENSEMBLE = """
+platform: "ensemble"
+max_batch_size: 4
+input { name: "q" data_type: TYPE_FP32 dims: 2 }
+output { name: "a" data_type: TYPE_FP32 dims: 2 }
+ensemble_scheduling { step { model_name: "model" model_version: -1
+  input_map { key: "x" value: "q" } output_map { key: "y" value: "a" } } }
+"""
+
+
+def test_several_repositories_are_reported_each(run: Any, repository: Callable[..., Path], tmp_path: Path) -> None:
+    root = repository(comparison='label = "dog"')
+    other = shutil.copytree(root, tmp_path / "other/models")
+    (root / "golden/one.json").unlink()
+    outcome = run("validate", root, other, "--load", "--format", "json")
+    first, second = json.loads(outcome.out)["rehearsals"]
+    assert outcome.status == 1
+    assert ("one.json" in first["reason"], first["log"]) == (True, None)
+    assert second["reason"].endswith("is not the label 'dog'")
+
+
+@pytest.mark.parametrize(("entry", "asked"), [("model", ["a random request"]), ("ens", [])])
+def test_a_random_request_fits_the_model_that_is_served(
+    run: Any, repository: Callable[..., Path], entry: str, asked: list[str]
+) -> None:
+    root = repository()
+    (root / "ens/1").mkdir(parents=True)
+    (root / "ens/config.pbtxt").write_text(ENSEMBLE)
+    (root / "cdk-triton.toml").unlink()
+    if entry == "ens":  # whose step needs a sequence, which a random request is not
+        (root / "model/config.pbtxt").write_text(f"{CONFIG} sequence_batching {{ oldest {{}} }}")
+    found = rehearsed(run("validate", root, "--load", "--format", "json", "--default-model", entry))
+    assert (found["reason"], [each["name"] for each in found["requests"]]) == (None, asked)
 
 
 def test_a_model_that_hangs_is_given_up(
@@ -182,14 +224,14 @@ def test_an_interrupted_rehearsal_leaves_nothing(repository: Callable[..., Path]
     root = repository(initialize="time.sleep(3600)")
     command = [PROGRAM, "validate", str(root), "--load"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        log = root.parent / "cache/cdk-triton/rehearsals/models.log"
+        log = root.parent / "cache/cdk-triton/rehearsals"
         while not serving(root.parent):
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         process.communicate()
     assert process.returncode == 130
     assert not serving(root.parent)
-    assert log.is_file()
+    assert [each.name[:7] for each in log.iterdir()] == ["models-"]
 
 
 def serving(directory: Path) -> list[str]:

@@ -83,6 +83,8 @@ def test_a_tolerance_is_that_of_numpy(one: Any, other: Any, absolute: float, rel
         ({"how": "cosine", "least": 0.99}, [0.0, 0.0], [0.0, 0.0], True),
         ({"how": "top1"}, [[0.1, 0.7, 0.2]], [[0.3, 0.4, 0.3]], True),
         ({"how": "top1"}, [[0.1, 0.7, 0.2], [1.0, 0.0, 0.0]], [[0.3, 0.4, 0.3], [0.0, 1.0, 0.0]], False),
+        ({"how": "top1"}, [[float("nan"), 0.0]], [[9.0, 4.0]], False),
+        ({"how": "top1"}, [[float("nan"), 0.0]], [[float("nan"), 0.0]], True),
         ({"how": "label", "label": "cat"}, np.array([b"0.9:281:cat", b"0.1:2:dog"]), [0.0], True),
         ({"how": "label", "label": "cat"}, np.array([b"cat"]), [0.0], True),
         ({"how": "label", "label": "cat"}, np.array([b"0.9:2:dog", b"0.1:281:cat"]), [0.0], False),

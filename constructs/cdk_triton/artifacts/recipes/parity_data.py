@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton._wording import in_words
+from cdk_triton.artifacts.npz import read_npz
 from cdk_triton.artifacts.recipes.plan_checks import file_at
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.tensorrt_models.recipe import dims_in_plan
 from cdk_triton.triton.schema import ModelConfig, enum_name
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def check_data(
     file = file_at(repository, path)
     if file is None:
         return
-    arrays = _arrays(f"the parity's data {path} of {recipe}", file.source)
+    arrays = read_npz(file.source, f"the parity's data {path} of {recipe}")
     types = {tensor.name: enum_name(tensor, "data_type") for tensor in config.input}
     if types and arrays.keys() != types.keys():
         raise ConfigurationError(
@@ -58,6 +58,14 @@ def check_data(
                 f"the array {name!r} in the parity's data {path} of {recipe} is {arrays[name].dtype}, but config.pbtxt "
                 f"has {kind}: convert it with array.astype({_NUMPY.get(kind, 'float32')!r})"
             )
+    for tensor in config.input:
+        dims = ((-1,) if config.max_batch_size > 0 else ()) + dims_in_plan(tensor)
+        shape = arrays[tensor.name].shape
+        if not tensor.allow_ragged_batch and not _matches(shape, dims):
+            raise ConfigurationError(
+                f"the array {tensor.name!r} in the parity's data {path} of {recipe} has the shape {list(shape)}, but "
+                f"config.pbtxt has {list(dims)}, batch dimension included and -1 for any size: write such an array"
+            )
     if profiles and not any(_fits(arrays, profile) for profile in profiles):
         shapes = ", ".join(f"{name!r} {list(array.shape)}" for name, array in sorted(arrays.items()))
         raise ConfigurationError(
@@ -66,17 +74,8 @@ def check_data(
         )
 
 
-def _arrays(what: str, file: Path) -> Mapping[str, npt.NDArray[Any]]:
-    import numpy as np  # few recipes have data
-
-    try:
-        with np.load(file, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise ConfigurationError(
-            f"{what} is not a readable .npz of arrays ({error}): write it with numpy.savez, with an array for each "
-            "input"
-        ) from error
+def _matches(shape: Sequence[int], dims: Sequence[int]) -> bool:
+    return len(shape) == len(dims) and all(size in (-1, found) for size, found in zip(dims, shape, strict=True))
 
 
 def _fits(arrays: Mapping[str, npt.NDArray[Any]], profile: Profile) -> bool:

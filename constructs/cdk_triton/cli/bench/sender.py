@@ -14,10 +14,12 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import botocore.exceptions as aws
+from botocore.eventstream import ParserError
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cdk_triton.cli.bench.load import MAX_UNDER_WAY, Send, Streamed
 from cdk_triton.client.aio_runtime import AioRuntime
+from cdk_triton.client.streams import bytes_of
 from cdk_triton.errors import InvocationError, ModelError
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ async def sender(
             return _noted(messages, _code(error), str(error.response["Error"].get("Message")))
         except ModelError as error:  # of an event within a success
             return _noted(messages, f"ModelError {error.status}", error.original_message)
-        except InvocationError as error:
+        except (InvocationError, ParserError) as error:
             return _noted(messages, "no result", str(error))
         except aws.ReadTimeoutError:
             return "no answer in time"
@@ -89,7 +91,7 @@ async def _streamed(runtime: AioRuntime, call: Call, request: Invocation) -> Str
     reader, moments = request.reader(response, None), []
     with closing(response["Body"]) as body:
         async for event in body:
-            for _result in reader.feed(event["PayloadPart"]["Bytes"]):
+            for _result in reader.feed(bytes_of(event)):
                 moments.append(time.perf_counter())
         for _result in reader.end():
             moments.append(time.perf_counter())

@@ -178,6 +178,10 @@ def _answer(
     client = TritonClient(name, default_runtime(aws.session), input_location=uploads, s3=aws.client("s3"))
     with working(f"waiting for {name}"):
         if endpoint is not None and endpoint.kind is Kind.ASYNC:
+            if body.step is not None:
+                raise ConfigurationError(
+                    "an asynchronous endpoint has no sequences: remove sequence_id from the request"
+                )
             return client.submit(body.inputs, **body.options).result(timeout=ASYNC_SECONDS)
         return client._infer(
             body.inputs,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cdk_triton.artifacts import cache_directory
 from cdk_triton.artifacts.contents import archive_files
 from cdk_triton.artifacts.program import write_program
+from cdk_triton.client.contract import called_models
 from cdk_triton.errors import ConfigurationError, LocalError
 from cdk_triton.rehearsal.files import Golden
 from cdk_triton.rehearsal.folder import Asked, golden_requests, write_folder
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from cdk_triton.client import InferenceResult
     from cdk_triton.triton import Mode, Model, ModelRepository
 
-__all__ = ["Rehearsed", "rehearse", "requests_of"]
+__all__ = ["Rehearsed", "rehearse", "rehearse_or_say_why"]
 
 _GRACE_SECONDS: Final = 45.0  # the server's own exit timeout is 30 s
 RANDOM: Final = "a random request"
@@ -37,7 +40,7 @@ class Rehearsed(NamedTuple):
         load_seconds: how long the models took to load; None if they did not.
         requests: for each request `name`, `reason` (None if it passed), `seconds` and `largest_differences`, by output.
         stand_ins: the backends and programs that were stand-ins.
-        log: the file with what the server printed.
+        log: the file with what the server printed; None if no server was started.
         answers: the answers, if they were to be kept.
     """
 
@@ -45,18 +48,27 @@ class Rehearsed(NamedTuple):
     load_seconds: float | None
     requests: Sequence[Mapping[str, Any]]
     stand_ins: Sequence[str]
-    log: Path
+    log: Path | None
     answers: Sequence[InferenceResult] = ()
 
 
-def requests_of(repository: ModelRepository, mode: Mode) -> list[Asked]:
+def requests_of(repository: ModelRepository, mode: Mode, environment: ContainerEnvironment) -> list[Asked]:
     """The golden requests of a repository; without any, a random one, if its entry model takes single requests.
 
     Raises:
         ConfigurationError: a golden file cannot be used.
     """
-    model = repository.entry_model(mode)
-    return golden_requests(repository) or ([] if model is None else _random_request(model))
+    name = environment.default_model_name
+    model = repository.entry_model(mode) if name is None else repository.model(name)
+    return golden_requests(repository) or ([] if model is None else _random_request(repository, model))
+
+
+def rehearse_or_say_why(repository: ModelRepository, mode: Mode, environment: ContainerEnvironment) -> Rehearsed:
+    """Rehearse with the requests of the repository; what prevents it is the reason of a failure."""
+    try:
+        return rehearse(repository, mode, environment, requests_of(repository, mode, environment))
+    except ConfigurationError as error:
+        return Rehearsed(str(error), None, (), (), None)
 
 
 def rehearse(
@@ -96,19 +108,24 @@ def rehearse(
         return _read(work / "out", log, keep_answers=keep_answers)
 
 
-def _random_request(model: Model) -> list[Asked]:
+def _random_request(repository: ModelRepository, model: Model) -> list[Asked]:
     from cdk_triton.cli.requests.inputs import random_inputs
     from cdk_triton.cli.requests.signature import of_config
     from cdk_triton.client.payload import encode
 
     config = model.config
-    if config is None or config.model_transaction_policy.decoupled or config.HasField("sequence_batching"):
+    if config is None or not all(map(_takes_single_requests, called_models(repository, model))):
         return []
     try:
         inputs = random_inputs(of_config(config, str(model.config_path)).inputs)
     except ConfigurationError:  # Triton completes the configuration when it loads the model
         return []
     return [Asked(RANDOM, Golden(*encode(inputs, {})))]
+
+
+def _takes_single_requests(model: Model) -> bool:
+    config = model.config
+    return config is None or not (config.model_transaction_policy.decoupled or config.HasField("sequence_batching"))
 
 
 def _require_files(repository: ModelRepository) -> None:
@@ -128,7 +145,8 @@ def _require_files(repository: ModelRepository) -> None:
 def _log(repository: ModelRepository) -> Path:
     directory = cache_directory() / "rehearsals"
     directory.mkdir(parents=True, exist_ok=True)
-    return directory / f"{repository.name}.log"
+    place = hashlib.sha256(os.fsencode(repository.root.resolve())).hexdigest()[:8]  # several are called `models`
+    return directory / f"{repository.name}-{place}.log"
 
 
 def _copy(repository: ModelRepository, target: Path) -> None:
@@ -168,9 +186,16 @@ def _run(work: Path, log: Path) -> None:
 
 def _write_log(events: Path, log: Path) -> None:
     """What the server printed, and what the program said if it did not begin."""
-    rows = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines() if line.startswith("{")]
-    lines = (row.get("text") or row.get("reason") or "" for row in rows if row["event"] in ("output", "refused"))
-    log.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    lines = map(_printed, events.read_text(encoding="utf-8", errors="replace").splitlines())
+    log.write_text("".join(f"{line}\n" for line in lines if line is not None), encoding="utf-8")
+
+
+def _printed(line: str) -> str | None:
+    try:
+        row = json.loads(line)
+    except ValueError:  # of the program itself: a traceback, or a line that was cut
+        return line
+    return row.get("text") or row.get("reason") or "" if row["event"] in ("output", "refused") else None
 
 
 def _read(out: Path, log: Path, *, keep_answers: bool) -> Rehearsed:
@@ -180,7 +205,8 @@ def _read(out: Path, log: Path, *, keep_answers: bool) -> Rehearsed:
         last = log.read_text(errors="replace").strip().splitlines()[-1:]
         raise LocalError(f"the rehearsal ended before it began: {''.join(last)}; its log is {log}") from None
     rows = found["requests"]
-    answers = [_answer(out, number, row) for number, row in enumerate(rows)] if keep_answers else []
+    is_kept = keep_answers and found["reason"] is None
+    answers = [_answer(out, number, row) for number, row in enumerate(rows)] if is_kept else []
     return Rehearsed(found["reason"], found["load_seconds"], rows, found["stand_ins"], log, answers)
 
 

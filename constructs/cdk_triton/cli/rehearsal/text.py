@@ -41,7 +41,7 @@ def as_lines(name: str, rehearsed: Rehearsed) -> Iterator[str]:
         if f"{each['name']}: {each['reason']}" == rehearsed.reason:
             continue  # it stands above
         yield fold(printable(_request(each)), width(), indent=_INDENT, hanging=_INDENT)
-    if rehearsed.reason is not None:
+    if rehearsed.log is not None and rehearsed.reason is not None:
         yield f"{_INDENT}the log of the server: {rehearsed.log}"
 
 
@@ -52,7 +52,7 @@ def as_document(rehearsed: Rehearsed) -> dict[str, Any]:
         "load_seconds": rehearsed.load_seconds,
         "requests": list(rehearsed.requests),
         "stand_ins": list(rehearsed.stand_ins),
-        "log": str(rehearsed.log),
+        "log": None if rehearsed.log is None else str(rehearsed.log),
     }
 
 
