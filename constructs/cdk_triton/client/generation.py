@@ -219,9 +219,14 @@ class AnswerReader:
         if values and isinstance(values[0], str):
             return np.array([text.encode() for text in values], dtype=object)
         kind = None if self._contract is None else numpy_type(self._contract.outputs[name].datatype)
-        array: npt.NDArray[Any] = np.array(values, dtype=kind)
-        if array.dtype.kind not in "biufO" or array.ndim != 1:
+        given = np.array(values)
+        if given.dtype.kind not in "biufO" or given.ndim != 1:
             raise ValueError(f"output '{name}' is not a list of numbers or texts")
+        if kind is None or not values:
+            return given if kind is None else given.astype(kind)
+        array: npt.NDArray[Any] = np.array(values, dtype=kind)
+        if array.dtype.kind in "biu" and array.tolist() != values:
+            raise ValueError(f"output '{name}' has values that {kind} of config.pbtxt cannot hold")
         return array
 
 

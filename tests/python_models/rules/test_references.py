@@ -161,6 +161,8 @@ LOOP = f"{CLASS}    def execute(self, requests):\n        for request in request
         pytest.param(
             f"{CLASS}    def execute(self, r):\n        try: r[0].labels()\n        except Exception: pass", 0, id="try"
         ),
+        pytest.param(f"{LOOP}if self.old: continue\n            request.labels()", 0, id="after a way out"),
+        pytest.param(f"{LOOP}with suppress(AttributeError): request.labels()", 0, id="an error suppressed"),
         pytest.param(
             f"{CLASS}    def execute(self, r): r = self.all(r); return [one.shape for one in r]", 0, id="other requests"
         ),

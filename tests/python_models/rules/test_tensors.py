@@ -176,6 +176,11 @@ REQUIRED = [("CT193", "model/1/model.py", "")]
         pytest.param(each(f"if requests[1:]: {TAKE}.as_numpy()"), [], id="under a condition"),
         pytest.param(each(f"ids = decode({TAKE})"), [], id="handed on"),
         pytest.param(each("if partial: continue", f"{TAKE}.as_numpy()"), [], id="a request passed over"),
+        pytest.param(each(f"tensor = {TAKE}", "match tensor:", "    case None: pass"), [], id="matched"),
+        pytest.param(
+            each(f"t = {TAKE}", "ids = t.as_numpy() if isinstance(t, object) else 8"), [], id="its type asked"
+        ),
+        pytest.param(each("with self.suppressed():", f"    {TAKE}.as_numpy()"), [], id="an error suppressed"),
         pytest.param(each("ids = request.inputs()", f"{TAKE}.as_numpy()"), [], id="the inputs of a request"),
         pytest.param(each("ids = decode(request, 'TEXT')", f"{TAKE}.as_numpy()"), [], id="named elsewhere"),
         pytest.param(

@@ -45,7 +45,8 @@ def removed_exports(
         names = _dependants_first({name for export in in_use for name in users[export]}, old)
         alone = all(name in new and not _imports(new[name]) & {*in_use, *coming} for name in names)
         fix = (
-            f"first deploy {listed(names)} alone: `{' && '.join(f'cdk deploy {name} --exclusively' for name in names)}`"
+            f"first deploy {listed(names)} alone{', in this order' * (len(names) > 1)}: `cdk deploy STACK "
+            "--exclusively` with the STACK that `cdk list` prints"
             if alone
             else f"first deploy {listed(names)} without these imports, then {stack}"
         )
@@ -60,9 +61,10 @@ def removed_exports(
 def _dependants_first(names: Iterable[str], templates: Templates) -> list[str]:
     """The stacks in the order in which each can lose its exports: before it come the stacks that import them."""
 
-    def dependants(name: str) -> int:
-        exports = _exports(templates.get(name, {}))
-        return max((1 + dependants(other) for other, each in templates.items() if exports & _imports(each)), default=0)
+    def dependants(name: str, above: frozenset[str] = frozenset()) -> int:
+        exports, seen = _exports(templates.get(name, {})), above | {name}  # two stacks may import from each other
+        users = (other for other, each in templates.items() if other not in seen and exports & _imports(each))
+        return max((1 + dependants(other, seen) for other in users), default=0)
 
     return sorted(names, key=lambda name: (dependants(name), name))
 

@@ -15,8 +15,8 @@ def attributes_of_requests(execute: ast.FunctionDef | ast.AsyncFunctionDef) -> I
     """The attributes that the method certainly reads of a request.
 
     A request is what a loop over the second parameter gives, or an item of this parameter. What may not run, or may be
-    meant to fail, is left out: the branches of a condition, the body of a `try`, and an attribute whose name is also a
-    text in the method, as in `hasattr(request, "trace")`.
+    meant to fail, is left out: the branches of a condition, what follows a condition that may return, the bodies of
+    `try` and `with`, and an attribute whose name is also a text in the method, as in `hasattr(request, "trace")`.
     """
     parameters = execute.args.posonlyargs + execute.args.args
     if len(parameters) != 2 or any(parameters[1].arg in bound_names(each) for each in execute.body):
@@ -57,7 +57,7 @@ def _given(node: ast.AST, requests: str) -> Iterator[ast.Name]:
 
 def _certain(body: list[ast.stmt]) -> Iterator[ast.AST]:
     """The nodes that run if the body runs, those of loops among them."""
-    pending: list[ast.AST] = list(body)
+    pending = _until_a_way_out(body)
     while pending:
         node = pending.pop()
         yield node
@@ -70,5 +70,20 @@ def _certain(body: list[ast.stmt]) -> Iterator[ast.AST]:
                 pending.append(first)
             case ast.Match(subject=subject):
                 pending.append(subject)
+            case ast.With(items=items) | ast.AsyncWith(items=items):  # which may suppress an error
+                pending += items
+            case ast.For(target=target, iter=iterated, body=inner):
+                pending += [target, iterated, *_until_a_way_out(inner)]
             case _:
                 pending += ast.iter_child_nodes(node)
+
+
+def _until_a_way_out(body: list[ast.stmt]) -> list[ast.AST]:
+    """The statements up to a condition that may leave the method or the loop."""
+    found: list[ast.AST] = []
+    for statement in body:
+        found.append(statement)
+        inner = own_nodes(statement) if isinstance(statement, ast.If | ast.Match | ast.Try) else ()
+        if any(isinstance(node, ast.Return | ast.Continue | ast.Break) for node in inner):
+            break
+    return found

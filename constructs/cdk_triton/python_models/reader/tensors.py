@@ -119,7 +119,10 @@ def _required(used: _Utilities, read: Sequence[NamedTensor], execute: Sequence[a
     """The tensors that functions read, if nothing in the functions looks at which inputs a request has."""
     nodes = [node for function in execute for node in ast.walk(function)]
     if any(
-        isinstance(node, ast.Continue) or (isinstance(node, ast.Attribute) and node.attr == "inputs") for node in nodes
+        isinstance(node, ast.Continue | ast.With)
+        or (isinstance(node, ast.Attribute) and node.attr == "inputs")
+        or (isinstance(node, ast.comprehension) and node.ifs)
+        for node in nodes
     ):
         return ()
     said = Counter(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
@@ -152,6 +155,10 @@ def _asked(node: ast.AST) -> Iterator[str]:
             operands = [operand]
         case ast.BoolOp(values=values):
             operands = values
+        case ast.Match(subject=subject):
+            operands = [subject]
+        case ast.Call(func=ast.Name(id="isinstance"), args=arguments):
+            operands = arguments
         case _:
             return
     yield from (operand.id for operand in operands if isinstance(operand, ast.Name))

@@ -39,7 +39,7 @@ def warn_about_state(
     models = tuple(dict.fromkeys(name for variant in variants for name in keeps_state(variant)))
     reasons = [reason for variant in variants if keeps_state(variant) for reason in _reasons(variant, most_instances)]
     reached = [each.variant_name for each in variants if is_token(each.initial_weight) or each.initial_weight > 0]
-    if len(reached) > 1:
+    if len(reached) > 1 and any(each.variant_name in reached and keeps_state(each) for each in variants):
         reasons.append(f"requests that name no variant go to {in_words(map(repr, reached), 'or')}")
     if models and reasons:
         one = len(models) == 1
