@@ -57,8 +57,6 @@ OF_RECIPES = {
     "entry": "export.py:export",
     "onnx": "network.onnx",
     "requirements": "requirements.txt",
-    "absolute": 0.1,
-    "relative": 0.1,
 }
 
 ASKED_WITHIN = {"entry_model", "model"}
@@ -124,6 +122,8 @@ def test_no_argument_of_any_type_ends_in_a_traceback(given: Any, value: object) 
         "prefix": "bank-",
         "model_name": "model",
         "variant_name": "Current",
+        "absolute": 0.1,
+        "relative": 0.1,
     }
     for call in calls(given).values():
         known = right | (OF_RECIPES if call.__module__.startswith("cdk_triton.artifacts") else {})
