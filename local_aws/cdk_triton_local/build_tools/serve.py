@@ -36,7 +36,8 @@ def main() -> int:
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
-    with tempfile.TemporaryDirectory(prefix="cdk-triton-serve-") as directory:
+    # Below the root, which its owner removes even if this process is killed.
+    with tempfile.TemporaryDirectory(prefix="cdk-triton-serve-", dir=_root()) as directory:
         log = Path(directory) / "log"
         log.touch()
         with log.open("rb") as printed:
@@ -88,9 +89,13 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("CDK_TRITON_")}
 
 
+def _root() -> Path:
+    return Path(os.environ["CDK_TRITON_STAND_IN_ROOT"])
+
+
 def _repository() -> Path:
     """The directory that the server starts with; below it or beside it, the models are ready for this machine."""
-    root = Path(os.environ["CDK_TRITON_STAND_IN_ROOT"])
+    root = _root()
     if os.environ.get("SAGEMAKER_MULTI_MODEL") != "true":
         use_cpu_instances(root / "opt/ml/model")
         return root / "opt/ml/model"
