@@ -53,11 +53,11 @@ def test_the_plan_is_loaded_and_run_once_with_the_inputs(tmp_path: Path) -> None
     assert run(Recorded(), tmp_path, (10, 13, 3, 9), profile=1) == [
         "trtexec",
         "--loadEngine=/plans/model.plan",
+        "--useProfile=1",
+        "--shapes=x:0:2x4,size:7x9",
         "--iterations=1",
         "--warmUp=0",
         "--duration=0",
-        "--useProfile=1",
-        "--shapes=x:0:2x4,size:7x9",
         "--loadInputs=x:0:input0.raw",
         "--dumpRawBindingsToFile",
     ]

@@ -202,7 +202,7 @@ def _request(file: Path, row: object) -> GoldenRequest:
 
 def _keys(file: Path, what: str, table: object, known: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(table, dict):
-        raise RepositoryError(f"{file} has {what} that is no table; write it as docs/validate.md shows")
+        raise RepositoryError(f"{file} has {what} that is no table; write a table with {', '.join(map(repr, known))}")
     for key in table:
         if key not in known:
             names = ", ".join(map(repr, known))

@@ -295,7 +295,7 @@ def test_without_a_stack_the_only_store_is_taken_and_several_are_named(
 def test_a_region_without_a_store_is_a_usage_error(
     messages: Messages, run: Any, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cdk_triton.cli.artifacts.store._HANDLER", "another.handler")
+    monkeypatch.setattr("cdk_triton.cli.artifacts.store.STORE_HANDLER", "another.handler")
     outcome = run("artifacts", "list")
     assert outcome.status == 2
     messages.record("cdk-triton artifacts", outcome.said)
