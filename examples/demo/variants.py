@@ -25,7 +25,10 @@ from examples.reference_systems.two_ensembles import text_repository  # noqa: E4
 
 
 def write_broken_repository(directory: Path) -> Path:
-    """A copy of the text ensemble whose network has the right inputs and outputs, and an unknown operator."""
+    """A copy of the text ensemble whose network has the right inputs and outputs, and an operator that needs others.
+
+    The synthesis knows only that TensorRT has this operator, a plugin; the build finds that the inputs are not its own.
+    """
     copy = directory / "sentence_embedding"
     if not copy.exists():
         shutil.copytree(ASSETS / "sentence_embedding", copy, ignore=shutil.ignore_patterns("bert.onnx"))
@@ -34,8 +37,8 @@ def write_broken_repository(directory: Path) -> Path:
         for name in ("token_ids", "attn_mask")
     )
     output = helper.make_tensor_value_info("output", TensorProto.FLOAT, ["batch", 384])
-    node = helper.make_node("Unheard", ["token_ids", "attn_mask"], ["output"], name="pooler", domain="example.com")
-    versions = [helper.make_opsetid("", 17), helper.make_opsetid("example.com", 1)]
+    node = helper.make_node("EfficientNMS_TRT", ["token_ids", "attn_mask"], ["output"], name="pooler")
+    versions = [helper.make_opsetid("", 17)]
     graph = helper.make_graph([node], "broken", [ids, mask], [output])
     onnx.save(helper.make_model(graph, opset_imports=versions, ir_version=8), copy / "bert" / "bert.onnx")
     return copy
