@@ -11,7 +11,7 @@ import pytest
 from tritonclient.http import InferRequestedOutput
 
 from cdk_triton.client import TritonClient
-from cdk_triton.client.endpoint import RepositoryClient
+from cdk_triton.client.repository import RepositoryClient
 from cdk_triton.errors import ConfigurationError, InvocationError, ModelConfigError
 from cdk_triton.triton import ModelRepository
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from cdk_triton.client import AsyncTritonClient, TritonClient
-from cdk_triton.client.aio import AsyncRepositoryClient
-from cdk_triton.client.endpoint import RepositoryClient
+from cdk_triton.client.repository import AsyncRepositoryClient, RepositoryClient
 from cdk_triton.triton import ModelRepository
 
 X: Any = {"x": np.zeros((1, 2), np.float32)}

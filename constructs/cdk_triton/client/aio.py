@@ -5,28 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from cdk_triton._options import takes
 from cdk_triton.client.aio_runtime import AioRuntime
 from cdk_triton.client.contract import Contract
-from cdk_triton.client.generation import flattened
 from cdk_triton.client.invocation import Invocation
 from cdk_triton.client.many import Answer, Batch, Batches, arrays_of, can_be_halved, check_bounds
 from cdk_triton.client.names import MAX_AGE_SECONDS, FixedNames, Names, ParameterNames, Target, is_gone
 from cdk_triton.client.options import (
     GenerateOptions,
-    GenerateRequestOptions,
     InferManyOptions,
     InferOptions,
-    RequestOptions,
-    SingleRequestOptions,
     SubmitOptions,
     TargetOptions,
     listed,
-    single_model,
 )
+from cdk_triton.client.repository import AsyncRepositoryClient
 from cdk_triton.client.runtime import default_client, foreign_errors_translated
 from cdk_triton.client.sequences import AsyncSequence
 from cdk_triton.client.streams import STREAM_PERMISSION, AsyncResultStream
@@ -43,7 +38,7 @@ if TYPE_CHECKING:
     from cdk_triton.client.tensors import Inputs, Tensor
     from cdk_triton.triton import ModelRepository
 
-__all__ = ["AsyncRepositoryClient", "AsyncTritonClient"]
+__all__ = ["AsyncTritonClient"]
 
 _T = TypeVar("_T")
 
@@ -262,67 +257,3 @@ class AsyncTritonClient:
         with foreign_errors_translated(request.where, PERMISSION):
             answer = await runtime.invoke_endpoint_async(**request.arguments(source))
         return request.result(answer, s3)
-
-
-@dataclass(frozen=True)
-class AsyncRepositoryClient:
-    """A `RepositoryClient` of an `AsyncTritonClient`.
-
-    `AsyncTritonClient.for_repository` returns it.
-
-    Attributes:
-        client: the client that sends the requests.
-        contract: the inputs and outputs of the model.
-        target: the arguments of `infer` that name the model, such as `ensemble`.
-    """
-
-    client: AsyncTritonClient
-    contract: Contract
-    target: TargetOptions
-
-    @takes(SingleRequestOptions)
-    async def infer(self, inputs: Mapping[str, Any], **options: Unpack[SingleRequestOptions]) -> InferenceResult:
-        """Run one inference, as `RepositoryClient.infer` does."""
-        return await self._infer(inputs, None, options)
-
-    def sequence(self, sequence_id: int | str) -> AsyncSequence:
-        """Return the calls of one sequence, as `RepositoryClient.sequence` does, for `async with`."""
-        return AsyncSequence(sequence_id, self._infer)
-
-    async def _infer(
-        self, inputs: Mapping[str, Any], step: SequenceStep | None, options: SingleRequestOptions
-    ) -> InferenceResult:
-        self.contract.check_queue_timeout(options)
-        options["outputs"] = self.contract.known_outputs(options.get("outputs"))
-        arrays = self.contract.complete(inputs)
-        return self.contract.check(await self.client._infer(arrays, step, **self.target, **options))
-
-    @takes(GenerateRequestOptions)
-    async def stream(self, inputs: Mapping[str, Any], **options: Unpack[GenerateRequestOptions]) -> AsyncResultStream:
-        """Return the results of one request as they arrive, as `RepositoryClient.stream` does."""
-        return await self.client._stream(
-            flattened(self.contract, inputs), self.contract, {**single_model(self.target), **options}
-        )
-
-    @takes(GenerateRequestOptions)
-    async def generate(self, inputs: Mapping[str, Any], **options: Unpack[GenerateRequestOptions]) -> InferenceResult:
-        """Return the only result of one request, as `RepositoryClient.generate` does."""
-        return await self.client._generate(
-            flattened(self.contract, inputs), self.contract, {**single_model(self.target), **options}
-        )
-
-    @takes(RequestOptions)
-    async def infer_many(
-        self, requests: Iterable[Mapping[str, Any]], *, concurrency: int = 64, **options: Unpack[RequestOptions]
-    ) -> list[Answer]:
-        """Answer many requests, as `RepositoryClient.infer_many` does."""
-        self.contract.check_queue_timeout(options)
-        options["outputs"] = self.contract.known_outputs(options.get("outputs"))
-        return await self.client._infer_many(
-            requests,
-            self.contract.max_batch_size or 1,
-            concurrency,
-            self.contract.complete,
-            self.contract.check,
-            {**self.target, **options},
-        )
