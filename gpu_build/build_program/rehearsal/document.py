@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Mapping, NamedTuple
 
-__all__ = ["GoldenRequest", "RehearsalDocument", "read_document"]
+__all__ = ["Budgets", "GoldenRequest", "RehearsalDocument", "document_of", "read_document"]
 
 _SCHEMA = 1
 
@@ -31,6 +31,22 @@ class GoldenRequest(NamedTuple):
     expected_type: str
 
 
+class Budgets(NamedTuple):
+    """What a repository may use; None is no limit.
+
+    Attributes:
+        load_seconds: how long the models may take to load.
+        gpu_memory_mib: how much memory of a GPU may be in use, in MiB.
+        p99_milliseconds: the latency that 99 % of the answers keep.
+        concurrency: how many requests are sent at once when the latency is measured.
+    """
+
+    load_seconds: float | None = None
+    gpu_memory_mib: float | None = None
+    p99_milliseconds: float | None = None
+    concurrency: int = 1
+
+
 class RehearsalDocument(NamedTuple):
     """What to rehearse.
 
@@ -41,6 +57,7 @@ class RehearsalDocument(NamedTuple):
         load_timeout_seconds: how long the models may take until they are ready.
         requests: the golden requests.
         keep_answers: whether the answers are written into the output folder.
+        budgets: what the repository may use.
     """
 
     repository: str
@@ -49,6 +66,7 @@ class RehearsalDocument(NamedTuple):
     load_timeout_seconds: float
     requests: list[GoldenRequest]
     keep_answers: bool
+    budgets: Budgets
 
 
 def read_document(folder: Path) -> RehearsalDocument:
@@ -59,6 +77,18 @@ def read_document(folder: Path) -> RehearsalDocument:
     """
     try:
         found = json.loads((folder / "rehearsal.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _unusable(error) from error
+    return document_of(found, folder)
+
+
+def document_of(found: Mapping[str, Any], folder: Path) -> RehearsalDocument:
+    """The document in JSON, whose files are in a folder.
+
+    Raises:
+        ValueError: it is damaged, or of another version of the library.
+    """
+    try:
         if found["schema"] != _SCHEMA:
             raise ValueError(f"it has the schema {found['schema']}, but this program reads {_SCHEMA}")
         return RehearsalDocument(
@@ -68,11 +98,14 @@ def read_document(folder: Path) -> RehearsalDocument:
             load_timeout_seconds=found["load_timeout_seconds"],
             requests=[_request(folder, each) for each in found["requests"]],
             keep_answers=found["keep_answers"],
+            budgets=Budgets(**found.get("budgets", {})),
         )
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise ValueError(
-            f"rehearsal.json cannot be used ({error}): write it again, with one version of cdk-triton"
-        ) from error
+    except (ValueError, LookupError, TypeError) as error:
+        raise _unusable(error) from error
+
+
+def _unusable(error: Exception) -> ValueError:
+    return ValueError(f"rehearsal.json cannot be used ({error}): write it again, with one version of cdk-triton")
 
 
 def _request(folder: Path, row: Mapping[str, Any]) -> GoldenRequest:

@@ -21,7 +21,7 @@ from .document import GoldenRequest, RehearsalDocument, read_document
 from .server import Answer, RehearsalError, Server, serving
 from .tensors import AnswerError, Tensor, read_tensors
 
-__all__ = ["main"]
+__all__ = ["main", "rehearse"]
 
 _PASSED, _FAILED, _NOT_STARTED = 0, 1, 2
 _SCHEMA = 1
@@ -51,16 +51,36 @@ def main(arguments: Sequence[str]) -> int:
     stop = Stop(deadline_from(_MOST_SECONDS))
     stop.listen()
     with signs_of_life(log):
-        result = _rehearsed(document, folder, out, root, log, stop)
+        result = rehearse(document, folder, out, root, log, stop)
     write_json(out / "rehearsal.json", {"schema": _SCHEMA, "repository": document.repository, **result})
     log.event("rehearsed", repository=document.repository, reason=result["reason"])
     return _PASSED if result["reason"] is None else _FAILED
 
 
-def _rehearsed(
-    document: RehearsalDocument, folder: Path, out: Path, root: Path, log: Log, stop: Stop
+def rehearse(
+    document: RehearsalDocument,
+    folder: Path,
+    out: Path,
+    root: Path,
+    log: Log,
+    stop: Stop,
+    *,
+    guarded: Sequence[Path] = (),
 ) -> dict[str, Any]:
-    """The result: `reason` is None if everything passes, and the first sentence of what does not otherwise."""
+    """Start the server, send the requests, and compare the answers.
+
+    Args:
+        document: what to rehearse.
+        folder: contains the unpacked repository in `repository/`, which is used up.
+        out: gets the answers that are kept.
+        root: the directory that stands for `/`.
+        log: gets the lines that the server prints.
+        stop: ends the rehearsal.
+        guarded: the folders of a job, which the server must not read.
+
+    Returns:
+        `reason` (None if everything passes, and the first sentence of what does not otherwise) and the figures.
+    """
     result: dict[str, Any] = {"reason": None, "load_seconds": None, "requests": []}
     server = Server(document, root, log, stop)
     try:
