@@ -61,7 +61,9 @@ if TYPE_CHECKING:
     from cdk_triton.triton import (
         ContainerEnvironment,
         Finding,
+        GoldenRequest,
         ModelRepository,
+        Rehearsal,
         Severity,
         Tolerance,
     )
@@ -83,6 +85,7 @@ __all__ = [
     "EndpointMonitoring",
     "EndpointVariant",
     "Finding",
+    "GoldenRequest",
     "ITritonArtifactStore",
     "ITritonModel",
     "Linear",
@@ -91,6 +94,7 @@ __all__ = [
     "NamePrefix",
     "OnnxExport",
     "Parity",
+    "Rehearsal",
     "Report",
     "Rolling",
     "S3File",

@@ -32,13 +32,26 @@ def test_golden_files_are_not_a_model(root: Path) -> None:
 
 def test_requests_of_the_file_are_read(root: Path) -> None:
     (root / "cdk-triton.toml").write_text(
-        "[rehearsal]\nload_timeout = 30\n"
+        "[rehearsal]\nload_timeout = 30\nmax_p99_milliseconds = 50\nconcurrency = 4\n"
+        'environment = { TABLE = "prices" }\n'
         '[[rehearsal.requests]]\nrequest = "golden/one.json"\nexpect = "a.npz"\ntolerance = { absolute = 0.5 }\n'
         '[[rehearsal.requests]]\nrequest = "golden/two.npz"\nlabel = "cat"\n'
     )
     first = GoldenRequest("golden/one.json", "a.npz", tolerance=Tolerance(0.5, 0.0))
-    expected = Rehearsal([first, GoldenRequest("golden/two.npz", label="cat")], load_timeout=30)
+    expected = Rehearsal(
+        [first, GoldenRequest("golden/two.npz", label="cat")],
+        load_timeout=30,
+        max_p99_milliseconds=50,
+        concurrency=4,
+        environment={"TABLE": "prices"},
+    )
     assert ModelRepository.from_directory(root).rehearsal == expected
+
+
+def test_the_argument_takes_precedence_over_the_file(root: Path) -> None:
+    (root / "cdk-triton.toml").write_text('[[rehearsal.requests]]\nrequest = "golden/one.json"\n')
+    given = Rehearsal([GoldenRequest("golden/two.json")])
+    assert ModelRepository.from_directory(root, rehearsal=given).rehearsal is given
 
 
 @pytest.mark.parametrize(
@@ -74,3 +87,28 @@ def test_a_table_that_cannot_be_used(messages: Messages, root: Path, text: str) 
 def test_comparisons_that_contradict(messages: Messages, options: dict[str, Any]) -> None:
     with messages.raises(ConfigurationError):
         GoldenRequest("a.json", **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"load_timeout": 3601},
+        {"max_load_seconds": "60"},
+        {"max_gpu_memory_mib": float("inf")},
+        {"max_p99_milliseconds": 0},
+        {"concurrency": 0},
+        {"concurrency": 2.0},
+        {"concurrency": 65},
+        {"environment": "A=b"},
+        {"environment": {"SAGEMAKER_MULTI_MODEL": "true"}},
+        {"environment": {"TABLE": "${Token[TOKEN.7]}"}},
+    ],
+)
+def test_limits_that_no_rehearsal_can_keep(messages: Messages, options: dict[str, Any]) -> None:
+    with messages.raises(ConfigurationError):
+        Rehearsal([GoldenRequest("a.json")], **options)
+
+
+def test_a_rehearsal_of_something_else_is_rejected(messages: Messages, root: Path) -> None:
+    with messages.raises(ConfigurationError):
+        ModelRepository.from_directory(root, rehearsal=[GoldenRequest("a.json")])  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cdk_triton.artifacts.recipes.parity import TOLERANCES
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.rehearsal.files import MAX_BYTES, Golden, golden_answer, golden_request
+from cdk_triton.sagemaker.timeouts import start_timeout_seconds
 from cdk_triton.triton.rehearsal import Tolerance
 
 if TYPE_CHECKING:
@@ -77,17 +78,21 @@ def write_folder(
         keep_answers: whether the rehearsal writes the answers into its output.
     """
     rows = [_row(folder, number, each) for number, each in enumerate(requests)]
-    rehearsal = repository.rehearsal
     document = {
         "schema": _SCHEMA,
         "repository": repository.name,
         "mode": mode,
         "environment": dict(environment),
-        "load_timeout_seconds": 600.0 if rehearsal is None else rehearsal.load_timeout,
+        "load_timeout_seconds": _load_timeout(repository),
         "requests": rows,
         "keep_answers": keep_answers,
     }
     (folder / "rehearsal.json").write_text(json.dumps(document), encoding="utf-8")
+
+
+def _load_timeout(repository: ModelRepository) -> float:
+    given = None if repository.rehearsal is None else repository.rehearsal.load_timeout
+    return float(start_timeout_seconds(repository.size)) if given is None else given
 
 
 def _row(folder: Path, number: int, asked: Asked) -> dict[str, Any]:

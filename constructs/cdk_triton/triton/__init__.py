@@ -20,7 +20,7 @@ from cdk_triton.triton.serve import serve_arguments, server_environment
 if TYPE_CHECKING:
     from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep, EnsembleTensor
     from cdk_triton.triton.model_config import format_model_config, parse_model_config
-    from cdk_triton.triton.rehearsal import Tolerance
+    from cdk_triton.triton.rehearsal import GoldenRequest, Rehearsal, Tolerance
     from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
 
 __all__ = [
@@ -30,11 +30,13 @@ __all__ = [
     "EnsembleStep",
     "EnsembleTensor",
     "Finding",
+    "GoldenRequest",
     "Mode",
     "Model",
     "ModelConfig",
     "ModelRepository",
     "Recipe",
+    "Rehearsal",
     "Release",
     "RepositoryFile",
     "Severity",

@@ -9,13 +9,15 @@
     [[rehearsal.requests]]
     request = "golden/dog.npz"
     label = "beagle"
+
+The table itself has the limits: `[rehearsal]` with `max_load_seconds = 60`, or `environment = { NAME = "value" }`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,14 +25,23 @@ from cdk_triton._arguments import has_attribute, listed, one, require_type, seve
 from cdk_triton._tokens import reject_token
 from cdk_triton._wording import did_you_mean
 from cdk_triton.errors import ConfigurationError, RepositoryError
+from cdk_triton.triton.environment import ContainerEnvironment
 
 __all__ = ["GOLDEN_DIRECTORY", "GoldenRequest", "Rehearsal", "Tolerance", "rehearsal_in"]
 
 GOLDEN_DIRECTORY: Final = "golden"
 """The directory of a repository for files of golden requests. It is not a model, and the archive does not have it."""
 
-_LOAD_TIMEOUT_SECONDS: Final = 600.0
+MAX_CONCURRENCY: Final = 64
+"""Each request at a time takes a thread of the program that sends them, on a machine of 4 to 8 processors."""
+
 _MOST_LOAD_SECONDS: Final = 3600.0  # SageMaker's limit for ContainerStartupHealthCheckTimeoutInSeconds
+_LIMITS: Final = (
+    ("load_timeout", "seconds", _MOST_LOAD_SECONDS),
+    ("max_load_seconds", "seconds", _MOST_LOAD_SECONDS),
+    ("max_gpu_memory_mib", "MiB", math.inf),
+    ("max_p99_milliseconds", "milliseconds", math.inf),
+)
 
 
 @dataclass(frozen=True)
@@ -142,32 +153,71 @@ class GoldenRequest:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """The golden requests of a repository.
+    """What the server that will serve a repository is asked before it serves it, and the limits that it must keep.
 
     Attributes:
         requests: the requests. Each goes to the entry model: that of an ensemble is the ensemble.
-        load_timeout: how long the models may take until they are ready, in seconds: at most 3600, SageMaker's limit for
-            the start of a container.
+        load_timeout: how long the models may take until they are ready, in seconds, at most 3600, SageMaker's limit for
+            the start of a container. None: the default of an endpoint's `container_startup_timeout`, which depends on
+            the size of the files.
+        environment: variables of the container whose value in a rehearsal is another than on the endpoint, such as one
+            that is a CDK token on the endpoint.
+        max_load_seconds: the most seconds that the models may take until they are ready. None: no limit but
+            `load_timeout`, at which a rehearsal gives up.
+        max_gpu_memory_mib: the most memory of one GPU, in MiB, that the server may use while it loads and answers.
+        max_p99_milliseconds: the most milliseconds within which 99 of 100 answers have to come, at `concurrency`.
+        concurrency: how many requests at a time the server gets while its latency is measured.
 
     Raises:
-        ConfigurationError: there is no request, a value is not a GoldenRequest, or the time is not within its bounds.
+        ConfigurationError: there is no request, a value is not a GoldenRequest, a number is not within its bounds, or a
+            variable cannot be set.
     """
 
-    requests: tuple[GoldenRequest, ...]
-    load_timeout: float = _LOAD_TIMEOUT_SECONDS
+    requests: Sequence[GoldenRequest]
+    _: KW_ONLY
+    load_timeout: float | None = None
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)
+    max_load_seconds: float | None = None
+    max_gpu_memory_mib: float | None = None
+    max_p99_milliseconds: float | None = None
+    concurrency: int = 1
 
-    def __init__(self, requests: Iterable[GoldenRequest], load_timeout: float = _LOAD_TIMEOUT_SECONDS) -> None:
-        given = listed("requests of a Rehearsal", requests, _REQUESTS)
+    def __post_init__(self) -> None:
+        """Check the values."""
+        given = listed("requests of a Rehearsal", self.requests, _REQUESTS)
         if not given:
             raise ConfigurationError("a Rehearsal has no requests: give at least one GoldenRequest")
         object.__setattr__(self, "requests", given)
-        object.__setattr__(self, "load_timeout", load_timeout)
-        seconds: object = load_timeout
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= _MOST_LOAD_SECONDS:
+        for name, unit, most in _LIMITS:
+            self._check_limit(name, unit, most)
+        concurrency: object = self.concurrency
+        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or not 1 <= concurrency <= MAX_CONCURRENCY:
             raise ConfigurationError(
-                f"load_timeout of a Rehearsal is {seconds!r} but must be a number of seconds, at most "
-                f"{_MOST_LOAD_SECONDS:g}"
+                f"concurrency of a Rehearsal is {concurrency!r} but must be a whole number from 1 to {MAX_CONCURRENCY}"
             )
+        object.__setattr__(self, "environment", _variables(self.environment))
+
+    def _check_limit(self, name: str, unit: str, most: float) -> None:
+        value: object = getattr(self, name)
+        if value is None:
+            return
+        reject_token(value, f"{name} of a Rehearsal")
+        number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+        if not (0 < number <= most and number < math.inf):
+            bounds = f"of {unit}, at most {most:g}" if most < math.inf else f"of {unit} above 0"
+            raise ConfigurationError(f"{name} of a Rehearsal is {value!r} but must be a number {bounds}")
+        object.__setattr__(self, name, float(number))  # 60 and 60.0 are one limit, and one rehearsal key
+
+
+def _variables(given: object) -> Mapping[str, str]:
+    """The variables, checked as those of a container are."""
+    try:
+        variables = ContainerEnvironment(variables=given).variables  # type: ignore[arg-type]  # it is checked there
+    except ConfigurationError as error:
+        raise ConfigurationError(f"environment of a Rehearsal: {error}") from error
+    for name, value in variables.items():
+        reject_token(value, f"the variable {name!r} of a Rehearsal")
+    return variables
 
 
 def rehearsal_in(file: Path, table: object) -> Rehearsal | None:
@@ -178,26 +228,29 @@ def rehearsal_in(file: Path, table: object) -> Rehearsal | None:
     """
     if table is None:
         return None
-    settings = _keys(file, "[rehearsal]", table, ("load_timeout", "requests"))
-    rows = settings.get("requests", [])
+    settings = dict(_keys(file, "[rehearsal]", table, _names(Rehearsal)))
+    rows = settings.pop("requests", [])
     if not isinstance(rows, list):
         raise RepositoryError(f"{file} has rehearsal.requests that is no list; write [[rehearsal.requests]]")
     try:
-        requests = [_request(file, each) for each in rows]
-        return Rehearsal(requests, settings.get("load_timeout", _LOAD_TIMEOUT_SECONDS))
+        return Rehearsal([_request(file, each) for each in rows], **settings)
     except ConfigurationError as error:
         raise RepositoryError(f"{file}, [rehearsal]: {error}") from error
 
 
 def _request(file: Path, row: object) -> GoldenRequest:
-    fields = ("request", "expect", "tolerance", "cosine", "top1", "label")
-    settings = dict(_keys(file, "[[rehearsal.requests]]", row, fields))
+    settings = dict(_keys(file, "[[rehearsal.requests]]", row, _names(GoldenRequest)))
     if "request" not in settings:
         raise RepositoryError(f'{file} has [[rehearsal.requests]] without a request; write request = "golden/cat.json"')
     if (tolerance := settings.get("tolerance")) is not None:
         given = _keys(file, "tolerance", tolerance, ("absolute", "relative"))
         settings["tolerance"] = Tolerance(given.get("absolute", 0.0), given.get("relative", 0.0))
     return GoldenRequest(**settings)
+
+
+def _names(of: type[Rehearsal | GoldenRequest]) -> tuple[str, ...]:
+    """The keys of a table: the names of the arguments."""
+    return tuple(each.name for each in fields(of))
 
 
 def _keys(file: Path, what: str, table: object, known: tuple[str, ...]) -> Mapping[str, Any]:

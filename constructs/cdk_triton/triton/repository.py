@@ -65,6 +65,10 @@ _RECIPES: Final = several(
     has_attribute("produces"), "give a list of recipes, such as recipes=[TensorRTPlan('bert', onnx='bert.onnx')]"
 )
 
+_REHEARSAL: Final = one(
+    lambda value: isinstance(value, Rehearsal), "write Rehearsal([GoldenRequest('golden/cat.json')]), or omit it"
+)
+
 
 def _with_promises(recipes: tuple[Recipe, ...], promised: tuple[str, ...], tree: Tree) -> tuple[Recipe, ...]:
     kept = {path for recipe in recipes for path in recipe.produces} | {file.path.as_posix() for file in tree.files}
@@ -86,7 +90,7 @@ class ModelRepository:
         recipes: the recipes whose builds will add files to the repository.
         read_ns: the time when reading began, in nanoseconds since 1970.
         image_modules: the Python modules of your own image, from `cdk-triton.toml`; None without that list.
-        rehearsal: the golden requests, from `cdk-triton.toml`; None without them.
+        rehearsal: the golden requests; None without them.
     """
 
     root: Path
@@ -110,7 +114,12 @@ class ModelRepository:
 
     @classmethod
     def from_directory(
-        cls, path: str | Path, *, acknowledge: Mapping[str, str] = {}, recipes: Iterable[Recipe] = ()
+        cls,
+        path: str | Path,
+        *,
+        acknowledge: Mapping[str, str] = {},
+        recipes: Iterable[Recipe] = (),
+        rehearsal: Rehearsal | None = None,
     ) -> ModelRepository:
         """Read a model repository.
 
@@ -121,13 +130,17 @@ class ModelRepository:
                 reads it; if a code is in both, the reason given here takes precedence.
             recipes: the recipes whose builds will add files. The checks assume that these files exist, like the files
                 in the list `produced` of `cdk-triton.toml`.
+            rehearsal: the golden requests that a server answers in the deployment, before an endpoint changes. None:
+                those of the table `[rehearsal]` of `cdk-triton.toml`, if it is there.
 
         Raises:
             RepositoryError: the directory is missing, empty or unreadable; a link leads out of the directory, or to a
                 path that does not exist; or an acknowledgement has an unknown code, the code of an error, or no reason.
-            ConfigurationError: `recipes` is not a list of recipes.
+            ConfigurationError: `recipes` is not a list of recipes, or `rehearsal` is not a Rehearsal.
         """
         require_type("path", path, _PATH)
+        if rehearsal is not None:
+            require_type("rehearsal", rehearsal, _REHEARSAL)
         reject_token(path, "path")
         if path == "":
             raise ConfigurationError("path is empty: name the directory that holds the models, such as 'models'")
@@ -154,7 +167,7 @@ class ModelRepository:
             builds,
             read_ns,
             settings.image_modules,
-            settings.rehearsal,
+            settings.rehearsal if rehearsal is None else rehearsal,
         )
 
     @cached_property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -31,6 +30,7 @@ from cdk_triton.sagemaker.limits import (
     MIN_TIMEOUT_SECONDS,
     MIN_VOLUME_GB,
 )
+from cdk_triton.sagemaker.timeouts import START_SECONDS, start_timeout_seconds
 
 __all__ = [
     "RoutingStrategy",
@@ -205,20 +205,13 @@ def production_variant(variant: TritonVariant) -> sagemaker.CfnEndpointConfig.Pr
     )
 
 
-SMALL_BYTES = 1_000_000_000
-START_SECONDS = 480
-LOAD_BYTES_PER_SECOND = 25_000_000
 LONG_DOWNLOAD_BYTES = 40_000_000_000
 
 
 def default_timeouts(size: int) -> tuple[int | None, int | None]:
     """Seconds for the start of the container and for the download, that fit a model of `size` bytes.
 
-    The start: SageMaker gives a container 8 minutes ("How Your Container Should Respond to Health Check (Ping)
-    Requests" in its developer guide). To these, the model's files add a second per 25 MB, a fifth of the 128 MB/s that
-    EBS gives a gp2 volume of up to 170 GiB, because the container does not only read: one thread also unpacks packed
-    environments. The sum is in whole minutes, so small changes of the files do not change it. Up to 1 GB, 8 minutes are
-    enough, and nothing is set.
+    The start: see `start_timeout_seconds`. Up to 1 GB, SageMaker's default is enough, and nothing is set.
 
     The download: AWS recommends a higher timeout from 40 GB on and does not document the default ("SageMaker AI
     endpoint parameters for large model inference"). So from 40 GB on, the timeout is SageMaker's maximum. A timeout
@@ -230,10 +223,8 @@ def default_timeouts(size: int) -> tuple[int | None, int | None]:
     Returns:
         Both timeouts, each None if SageMaker's default fits.
     """
-    start = None
-    if size > SMALL_BYTES:
-        start = min(MAX_TIMEOUT_SECONDS, 60 * math.ceil((START_SECONDS + size / LOAD_BYTES_PER_SECOND) / 60))
-    return start, MAX_TIMEOUT_SECONDS if size > LONG_DOWNLOAD_BYTES else None
+    start = start_timeout_seconds(size)
+    return None if start == START_SECONDS else start, MAX_TIMEOUT_SECONDS if size > LONG_DOWNLOAD_BYTES else None
 
 
 def _seconds(given: Duration | None, default: int | None) -> int | float | None:
