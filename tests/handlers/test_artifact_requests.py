@@ -77,7 +77,7 @@ def test_a_changed_plan_is_rejected(messages: Messages, world: World) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("schema", [0, 2], ids=["older", "newer"])
+@pytest.mark.parametrize("schema", [1, 3], ids=["older", "newer"])
 def test_a_plan_of_another_version_says_what_to_deploy_first(messages: Messages, world: World, schema: int) -> None:
     event = world.publish_plan({"schema": schema, "commits": [], "fleet": None})
 
@@ -89,10 +89,10 @@ def test_a_plan_of_another_version_says_what_to_deploy_first(messages: Messages,
 @pytest.mark.parametrize(
     "plan",
     [
-        {"schema": 1, "commits": []},
-        {"schema": 1, "commits": [{"a": 1}], "fleet": None},
+        {"schema": 2, "commits": []},
+        {"schema": 2, "commits": [{"a": 1}], "fleet": None},
         [],
-        {"schema": 1, "commits": 1},
+        {"schema": 2, "commits": 1},
     ],
     ids=["no fleet", "another commit", "a list", "a number"],
 )
@@ -116,7 +116,7 @@ def test_nothing_secret_is_logged(world: World, caplog: pytest.LogCaptureFixture
 @pytest.mark.slow
 def test_a_failure_names_the_log_group(messages: Messages, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_LAMBDA_LOG_GROUP_NAME", "Store-Logs-123")
-    event = world.publish_plan({"schema": 1})
+    event = world.publish_plan({"schema": 2})
 
     with messages.raises(ArtifactError):
         world.poll(event)

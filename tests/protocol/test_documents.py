@@ -23,12 +23,14 @@ from cdk_triton.protocol.plan import (
     Commit,
     EnsembleBuild,
     File,
+    PlannedRehearsal,
     ServedArchives,
     ServedCopy,
     StackPlan,
 )
 from cdk_triton.protocol.publication import Item, parse_request, request_text
 from cdk_triton.protocol.publisher import BuildingPublisher, DeclaredBuilds
+from cdk_triton.protocol.rehearsal import RehearsalPass, RehearsedArchive
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -46,7 +48,18 @@ PLAN = StackPlan(
     ),
     fleet=ServedArchives("fleet", "index.json", (ServedCopy("text", KEY, "archive", "fleets/fleet/text-0.tar.gz"),)),
     builder=MACHINE,
+    rehearsals=(
+        PlannedRehearsal(
+            "text",
+            KEY,
+            KEY,
+            "sagemaker-tritonserver:25.09-py3",
+            (BuildInput(None, "g", "rehearsals/0.zip"),),
+            {"mode": "single"},
+        ),
+    ),
 )
+PASS = RehearsalPass("text", KEY, KEY, "sagemaker-tritonserver:25.09-py3", RehearsedArchive(9, '"e"'), {"requests": []})
 CHANGE = Change("2026-11-25T13:00:00+00:00", "AROAEXAMPLE:alice", "arn:aws:states:…")
 ENTRY = Entry("fleet", "text", (Version("text-0.tar.gz", KEY, KEY, "text", CHANGE, built=True),), None, ("arn",))
 INDEX = Index("fleet", {"text": "text-1.tar.gz"}, {"text": "text-0.tar.gz"}, has_catalogue=True)
@@ -58,6 +71,7 @@ Parse = Callable[[bytes], object]
 
 def test_what_is_written_is_read_again() -> None:
     assert StackPlan.parse(PLAN.text()) == PLAN
+    assert RehearsalPass.parse(PASS.text()) == PASS
     assert Entry.parse(ENTRY.text()) == ENTRY
     assert current_of(ENTRY.text()) == ENTRY.current == "text-0.tar.gz"
     assert Index.parse(INDEX.text()) == INDEX
@@ -70,13 +84,11 @@ def test_equal_plans_have_equal_texts() -> None:
     assert StackPlan.parse(PLAN.text()).text() == PLAN.text()
 
 
-@pytest.mark.parametrize(("schema", "is_newer"), [(0, False), (2, True)])
-@pytest.mark.parametrize(
-    "parse", [StackPlan.parse, Entry.parse, Index.parse, BuildingPublisher.parse], ids=lambda parse: parse.__qualname__
-)
-def test_a_document_of_another_version_is_recognised(parse: Parse, schema: int, is_newer: bool) -> None:
+@pytest.mark.parametrize(("step", "is_newer"), [(-1, False), (1, True)])
+@pytest.mark.parametrize("kind", [StackPlan, Entry, Index, BuildingPublisher], ids=lambda kind: kind.__name__)
+def test_a_document_of_another_version_is_recognised(kind: type[Document], step: int, is_newer: bool) -> None:
     with pytest.raises(OtherVersionError) as rejected:
-        parse(json.dumps({"schema": schema, "of the other version": []}).encode())
+        kind.parse(json.dumps({"schema": kind.SCHEMA + step, "of the other version": []}).encode())
     assert rejected.value.is_newer == is_newer
 
 

@@ -16,13 +16,16 @@ artifact_keys = st.text("0123456789abcdef", min_size=64, max_size=64)
 paths = st.text(min_size=1)
 
 
-@given(names, artifact_keys, paths)
-def test_the_objects_of_an_artifact_are_read_as_they_were_written(repository: str, key: str, path: str) -> None:
+@given(names, artifact_keys, paths, artifact_keys)
+def test_the_objects_of_an_artifact_are_read_as_they_were_written(
+    repository: str, key: str, path: str, rehearsal: str
+) -> None:
     written = {
         layout.archive_key(repository, key): layout.ARCHIVE,
         layout.kept_sources_key(repository, key): layout.SOURCES,
         layout.manifest_key(repository, key): layout.MANIFEST,
         layout.files_prefix(repository, key) + path: layout.FILES + path,
+        layout.pass_key(repository, key, rehearsal): f"{layout.REHEARSALS}{rehearsal}.json",
     }
     for object_key, file in written.items():
         assert layout.parse_artifact_object(object_key) == (repository, key, file)
@@ -55,6 +58,8 @@ KEY = "0" * 64
         f"artifacts/text/{KEY}/",
         f"artifacts/text/{KEY}/files/",
         f"artifacts/text/{KEY}/model.tar.gz.tmp",
+        f"artifacts/text/{KEY}/rehearsals/{KEY[1:]}.json",
+        f"artifacts/text/{KEY}/rehearsals/nested/{KEY}.json",
         f"artifacts/text/{KEY[1:]}/model.tar.gz",
         f"artifacts/text/nested/{KEY}/model.tar.gz",
         "fleets/fleet/index.json",
@@ -85,10 +90,11 @@ def test_the_tree_has_every_place_that_the_module_makes() -> None:
         layout.files_prefix(*artifact) + "<path>",
         layout.kept_sources_key(*artifact),
         layout.manifest_key(*artifact),
+        layout.pass_key(*artifact, "<rehearsal key>"),
         layout.fleet_prefix("<fleet>", platform) + layout.target_model("<ensemble>", "<source10>"),
         layout.index_key("<fleet>", platform),
         layout.build_inputs_prefix(build),
         layout.build_outputs_prefix(build),
         layout.build_state_key(build),
-        layout.lock_key("<artifact key>"),
+        layout.lock_key("<key>"),
     ]

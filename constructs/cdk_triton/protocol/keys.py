@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .canonical import canonical_json, sha256_of_json
 
-__all__ = ["ArchiveKeys", "KeyInputs"]
+__all__ = ["ArchiveKeys", "KeyInputs", "rehearsal_key"]
 
 
 class ArchiveKeys(NamedTuple):
@@ -62,3 +62,33 @@ class KeyInputs:
     def keys(self, files: Mapping[str, str]) -> ArchiveKeys:
         """Both keys; see `source_key`."""
         return ArchiveKeys(self.source_key(files), self.artifact_key(files))
+
+
+def rehearsal_key(
+    *, artifact_key: str, image: str, instance_type: str, golden: str, document: Mapping[str, Any], program: int
+) -> str:
+    """The key of a rehearsal: the SHA-256 of everything that decides what is rehearsed and how.
+
+    The bytes of the archive do not take part, because they are not known before a build. The pass of a rehearsal lies
+    below its archive, and records the size and ETag of that archive. It does not count for another archive of the same
+    artifact key, such as one that was built again after a deletion.
+
+    Args:
+        artifact_key: of the archive that is rehearsed.
+        image: the identity of the image, as `repository:tag` or digest.
+        instance_type: the instance type that serves the archive.
+        golden: the SHA-256 of the ZIP file of golden requests.
+        document: what the build program reads about the rehearsal: the mode, the variables of the container, the
+            comparisons, the time limit and the budgets.
+        program: the version of the build program.
+    """
+    return sha256_of_json(
+        {
+            "artifact_key": artifact_key,
+            "image": image,
+            "instance_type": instance_type,
+            "golden": golden,
+            "document": document,
+            "program": program,
+        }
+    )

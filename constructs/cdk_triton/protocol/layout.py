@@ -6,6 +6,7 @@
     artifacts/<repository>/<artifact key>/files/<path>        instead of the archive, for a model with uncompressed=True
     artifacts/<repository>/<artifact key>/sources.tar.gz      the sources of an archive whose build a publisher ordered
     artifacts/<repository>/<artifact key>/manifest.json       written last: the commit
+    artifacts/<repository>/<artifact key>/rehearsals/<rehearsal key>.json    a rehearsal of the archive that passed
     fleets/<fleet>/<release>-<gpu>/<ensemble>-<source10>.tar.gz
     fleets/<fleet>/<release>-<gpu>/index.json                 current and previous target models
     catalogue/<fleet>/<release>-<gpu>/<ensemble>.json         of published ensembles: current target, last versions
@@ -13,7 +14,7 @@
     staging/<build id>/in/                                    what a build reads; expires after 7 days
     staging/<build id>/out/                                   what a build writes; expires after 7 days
     staging/<build id>/state.json                             the state of a build; expires after 7 days
-    staging/locks/<artifact key>.json                         which build makes an archive at the moment
+    staging/locks/<key>.json                                  which build makes an archive or rehearses it at the moment
     staging/publish/<fleet>/<caller>/                         the requests of a caller, with their archives or sources
     staging/publishing/<fleet>/<release>-<gpu>/               what the state machine of the publisher makes of them
 
@@ -48,6 +49,7 @@ __all__ = [
     "NAME",
     "PUBLISHING_PREFIX",
     "PUBLISH_PREFIX",
+    "REHEARSALS",
     "SERVED_PREFIXES",
     "SOURCES",
     "SOURCE_DIGITS",
@@ -78,9 +80,11 @@ __all__ = [
     "parse_catalogue_object",
     "parse_fleet_object",
     "parse_lock_key",
+    "pass_key",
     "publish_prefix",
     "publishing_failures_prefix",
     "publishing_prefix",
+    "rehearsals_prefix",
     "request_key",
     "target_model",
     "target_model_pattern",
@@ -126,9 +130,10 @@ TARGET_MODELS_METADATA = "cdk-triton:TargetModels"
 """The key in the metadata of a custom resource, in its template, of the target model of each ensemble."""
 
 LOCKS_PREFIX = f"{STAGING_PREFIX}locks/"
-"""The prefix of the locks of builds."""
+"""The prefix of the locks of builds and rehearsals."""
 
 ARCHIVE, FILES, SOURCES, MANIFEST, INDEX = "model.tar.gz", "files/", "sources.tar.gz", "manifest.json", "index.json"
+REHEARSALS = "rehearsals/"
 """The names below an artifact's prefix, and that of the index below a multi-model endpoint's prefix."""
 
 SOURCE_DIGITS = 10
@@ -141,7 +146,8 @@ NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_LENGTH - 1}}}")
 """The name of an ensemble, or of a repository's directory."""
 
 _KEY = r"(?P<key>[0-9a-f]{64})"
-_ARTIFACT_FILE = rf"(?P<file>{re.escape(ARCHIVE)}|{re.escape(SOURCES)}|{re.escape(MANIFEST)}|{FILES}.+)"
+_PLAIN = "|".join(map(re.escape, (ARCHIVE, SOURCES, MANIFEST)))
+_ARTIFACT_FILE = rf"(?P<file>{_PLAIN}|{FILES}.+|{REHEARSALS}[0-9a-f]{{64}}\.json)"
 _ARTIFACT = re.compile(rf"{ARTIFACTS_PREFIX}(?P<repository>[^/]+)/{_KEY}/{_ARTIFACT_FILE}", re.DOTALL)
 _FLEET = re.compile(rf"{FLEETS_PREFIX}(?P<fleet>[^/]+)/(?P<platform>[^/]+)/(?P<file>[^/]+)")
 _CATALOGUE = re.compile(rf"{CATALOGUE_PREFIX}(?P<fleet>[^/]+)/(?P<platform>[^/]+)/(?P<ensemble>[^/]+)\.json")
@@ -154,7 +160,8 @@ class ArtifactObject(NamedTuple):
     Attributes:
         repository: the name of the repository's directory.
         key: the artifact key, 64 hexadecimal digits.
-        file: `ARCHIVE`, `SOURCES`, `MANIFEST`, or `FILES` and the path of a file that is served uncompressed.
+        file: `ARCHIVE`, `SOURCES`, `MANIFEST`, `FILES` and the path of a file that is served uncompressed, or
+            `REHEARSALS` and the name of a pass.
     """
 
     repository: str
@@ -218,6 +225,16 @@ def manifest_key(repository: str, artifact_key: str) -> str:
 def kept_sources_key(repository: str, artifact_key: str) -> str:
     """The object key of the sources of an archive whose build a publisher ordered."""
     return f"{artifact_prefix(repository, artifact_key)}{SOURCES}"
+
+
+def rehearsals_prefix(repository: str, artifact_key: str) -> str:
+    """The prefix of the passes of an archive: the rehearsals that it has passed."""
+    return f"{artifact_prefix(repository, artifact_key)}{REHEARSALS}"
+
+
+def pass_key(repository: str, artifact_key: str, rehearsal_key: str) -> str:
+    """The object key of the pass of a rehearsal; see `keys.rehearsal_key`."""
+    return f"{rehearsals_prefix(repository, artifact_key)}{rehearsal_key}.json"
 
 
 def parse_artifact_object(object_key: str) -> ArtifactObject | None:
@@ -358,12 +375,12 @@ def build_state_key(build: str) -> str:
     return f"{build_prefix(build)}state.json"
 
 
-def lock_key(artifact_key: str) -> str:
-    """The object key of the lock of an artifact key."""
-    return f"{LOCKS_PREFIX}{artifact_key}.json"
+def lock_key(key: str) -> str:
+    """The object key of the lock of an artifact key or of a rehearsal key."""
+    return f"{LOCKS_PREFIX}{key}.json"
 
 
 def parse_lock_key(object_key: str) -> str | None:
-    """The artifact key whose lock an object key names; None for any other key."""
+    """The artifact key or rehearsal key whose lock an object key names; None for any other key."""
     found = _LOCK.fullmatch(object_key)
     return found and found["key"]

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from .documents import Document
 
-__all__ = ["BuildInput", "BuildMachine", "Commit", "EnsembleBuild", "File", "ServedArchives", "ServedCopy", "StackPlan"]
+__all__ = [
+    "BuildInput",
+    "BuildMachine",
+    "Commit",
+    "EnsembleBuild",
+    "File",
+    "PlannedRehearsal",
+    "ServedArchives",
+    "ServedCopy",
+    "StackPlan",
+]
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,27 @@ class Commit:
 
 
 @dataclass(frozen=True)
+class PlannedRehearsal:
+    """A rehearsal of one archive of the build plan, which has to pass before the deployment goes on.
+
+    Attributes:
+        repository: the name of the repository.
+        artifact_key: of the archive that is rehearsed; one commit of the build plan has it.
+        key: the rehearsal key; see `keys.rehearsal_key`.
+        image: the identity of the image, for messages and for the pass.
+        inputs: the files to bring: the ZIP file of the golden requests, as `rehearsals/<key>.zip`.
+        document: what the build program reads about the rehearsal, without the files of the requests.
+    """
+
+    repository: str
+    artifact_key: str
+    key: str
+    image: str
+    inputs: tuple[BuildInput, ...]
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class ServedCopy:
     """One committed archive that a multi-model endpoint serves; `target` is its object key below the prefix."""
 
@@ -133,8 +164,18 @@ class ServedArchives:
 
 @dataclass(frozen=True)
 class StackPlan(Document):
-    """The archives to commit, the archives that a multi-model endpoint serves, and the machine that builds."""
+    """The objects that a stack needs, and how they come into the store.
+
+    Attributes:
+        commits: the archives to commit.
+        fleet: the archives that a multi-model endpoint serves.
+        builder: the machine that builds and rehearses; None if nothing is built or rehearsed.
+        rehearsals: the rehearsals that have to pass.
+    """
+
+    SCHEMA: ClassVar[int] = 2
 
     commits: tuple[Commit, ...]
     fleet: ServedArchives | None = None
     builder: BuildMachine | None = None
+    rehearsals: tuple[PlannedRehearsal, ...] = ()

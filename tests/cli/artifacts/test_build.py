@@ -217,7 +217,7 @@ def test_a_plan_that_cannot_be_read_is_a_sentence(
 def test_a_plan_of_a_newer_version_asks_for_that_version(run: Any, world: World, synthesise: Synthesise) -> None:
     app = synthesise(b"one")
     (plan,) = app.glob("**/*triton-plan-*.json")
-    plan.write_bytes(b'{"schema": 2}')
+    plan.write_bytes(b'{"schema": 3}')
     outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", app)
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.said.endswith(": update cdk-triton")

@@ -66,7 +66,7 @@ def publish(s3: Buckets, kind: str, names: tuple[str, ...], fleet: bool) -> Publ
         for name, commit in zip(names, commits, strict=True)
     ]
     document = {
-        "schema": 1,
+        "schema": 2,
         "commits": commits,
         "fleet": {"name": "fleet", "index": f"{PREFIX}index.json", "copies": copies} if fleet else None,
         "builder": {
@@ -77,6 +77,7 @@ def publish(s3: Buckets, kind: str, names: tuple[str, ...], fleet: bool) -> Publ
             "instance_type": "ml.g5.2xlarge" if kind == "processing" else None,
             "volume_gb": 100 if kind == "processing" else None,
         },
+        "rehearsals": [],
     }
     text = json.dumps(document).encode()
     digest = hashlib.sha256(text).hexdigest()

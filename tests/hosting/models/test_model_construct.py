@@ -204,7 +204,8 @@ def test_the_plan_commits_the_archive(world: World) -> None:
 
     key = artifact_key(repository, world.platform)
     assert world.plan(app, world.only(stack, DELIVERY)) == {
-        "schema": 1,
+        "schema": 2,
+        "rehearsals": [],
         "commits": [
             {
                 "repository": "text",

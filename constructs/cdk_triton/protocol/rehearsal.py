@@ -1,0 +1,42 @@
+"""The pass of a rehearsal, which the store's handler writes. The command reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .documents import Document
+
+__all__ = ["RehearsalPass", "RehearsedArchive"]
+
+
+@dataclass(frozen=True)
+class RehearsedArchive:
+    """The size in bytes and the ETag of an archive, as in its manifest."""
+
+    size: int
+    etag: str
+
+
+@dataclass(frozen=True)
+class RehearsalPass(Document):
+    """A rehearsal that passed.
+
+    Attributes:
+        repository: the name of the repository.
+        artifact_key: of the archive.
+        key: the rehearsal key; see `keys.rehearsal_key`.
+        image: the identity of the image.
+        archive: the archive that was rehearsed. The pass does not count for another one.
+        result: what the build program measured.
+        promoted_from: the bucket of the store in which the rehearsal ran; None if it ran for this store.
+    """
+
+    repository: str
+    artifact_key: str
+    key: str
+    image: str
+    archive: RehearsedArchive
+    result: Mapping[str, Any]
+    promoted_from: str | None = None
