@@ -165,6 +165,7 @@ class TritonServer:
         Args:
             grace: seconds until it is killed.
         """
+        self._close_connections()  # before it ends, the server waits until its clients have hung up
         self._child.stop(grace=grace)
         self._close_connections()
 
