@@ -186,8 +186,8 @@ ELSEWHERE = (
     ("docs/store.md", "{", "cli/artifacts/test_list_and_show.py"),
     ("docs/store.md", "artifacts/", "hosting/store/test_store_layout.py"),
     ("docs/updates.md", "from aws_cdk", "hosting/endpoints/test_updates_page.py"),
-    ("docs/validate.md", "$ cdk-triton golden", "cli/rehearsal/test_load.py"),
-    ("docs/validate.md", "[[rehearsal", "cli/rehearsal/test_load.py"),
+    ("docs/rehearsal.md", "$ cdk-triton golden", "cli/rehearsal/test_load.py"),
+    ("docs/rehearsal.md", "[[rehearsal", "cli/rehearsal/test_load.py"),
     ("docs/validate.md", "$ cdk-triton validate", "docs/test_text_blocks.py"),
     ("examples/platform_team/README.md", "from aws_cdk", "examples/test_platform_team.py"),
 )

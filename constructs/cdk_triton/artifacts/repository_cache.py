@@ -29,14 +29,18 @@ __all__ = ["cached_answer", "library_state"]
 
 _KIND = "answer"
 # Whose code and tables decide nothing about a repository.
-_OTHER_PACKAGES = ("cli", "client", "hosting", "__pycache__")
+_OTHER_PACKAGES = ("cli", "hosting", "__pycache__")
 _DECIDING = (".py", ".json")
 _COMPILED = (".pyc",)  # written by an import
 _READERS = ("onnx", "protobuf", "tritonclient")  # whose versions decide what can be read
 
 
 def cached_answer(
-    repositories: Sequence[ModelRepository], question: Sequence[object], answer: Callable[[], Any]
+    repositories: Sequence[ModelRepository],
+    question: Sequence[object],
+    answer: Callable[[], Any],
+    *,
+    files: Sequence[Path] = (),
 ) -> Any:
     """The answer to a question about repositories, from the cache if nothing has changed.
 
@@ -44,8 +48,9 @@ def cached_answer(
         repositories: the repositories that the question is about.
         question: the question, and everything else that the answer depends on; values whose `repr` is complete.
         answer: finds the answer, as JSON values.
+        files: further files that the answer depends on.
     """
-    state = _state(repositories)
+    state = _state(repositories, files)
     if state is None:
         return answer()
     name = _cache_name(repositories, question)
@@ -60,11 +65,13 @@ def cached_answer(
     return found
 
 
-def _state(repositories: Sequence[ModelRepository]) -> str | None:
+def _state(repositories: Sequence[ModelRepository], files: Sequence[Path]) -> str | None:
     """None if a file that the answer depends on is not settled."""
     if not all(_is_known(recipe) for each in repositories for recipe in each.recipes):
         return None
     states = [_states((file.source for file in each.files), read_ns=each.read_ns) for each in repositories]
+    if files:
+        states.append(_states(files, read_ns=time.time_ns()))
     library = library_state()
     if None in states or library is None:
         return None

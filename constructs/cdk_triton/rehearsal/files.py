@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, npt.NDArray[Any]]
 
-__all__ = ["MAX_BYTES", "Golden", "golden_answer", "golden_request", "read_arrays", "read_request", "write_arrays"]
-
-MAX_BYTES: Final = 100_000_000
-"""The most that the golden files of a repository may have together."""
+__all__ = ["Golden", "golden_answer", "golden_request", "read_arrays", "read_request", "write_arrays"]
 
 _BINARY: Final = "application/vnd.sagemaker-triton.binary+json;json-header-size="
 

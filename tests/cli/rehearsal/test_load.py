@@ -20,7 +20,8 @@ from tests.docs.blocks import is_shown, of_kind
 
 from build_program.rehearsal import server
 from build_program.rehearsal.run import main
-from cdk_triton.rehearsal.folder import golden_requests, write_folder
+from cdk_triton.rehearsal.document import write_folder
+from cdk_triton.rehearsal.requests import golden_requests
 from cdk_triton.triton import ModelRepository
 from cdk_triton_local import build_tools
 

@@ -102,11 +102,12 @@ def _of_this_machine(repository: ModelRepository, recorded: Sequence[GoldenReque
     from cdk_triton.cli.progress import working
     from cdk_triton.cli.rehearsal.running import rehearse
     from cdk_triton.rehearsal.files import golden_request
-    from cdk_triton.rehearsal.folder import Asked
+    from cdk_triton.rehearsal.requests import Asked, request_name
     from cdk_triton.triton import ContainerEnvironment
 
     require_extra("local", "golden record --local")
-    asked = [Asked(str(each.request), golden_request(repository.root / each.request)) for each in recorded]
+    root = repository.root
+    asked = (Asked(request_name(each, root), golden_request(root / each.request)) for each in recorded)
     with working(f"asking {repository.name} on this machine"):
         rehearsed = rehearse(repository, "single", ContainerEnvironment(), asked, keep_answers=True)
     if rehearsed.reason is not None:

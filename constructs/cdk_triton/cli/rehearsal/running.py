@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -17,9 +17,11 @@ from cdk_triton.artifacts.contents import archive_files
 from cdk_triton.artifacts.program import write_program
 from cdk_triton.client.contract import called_models
 from cdk_triton.errors import ConfigurationError, LocalError
+from cdk_triton.rehearsal.document import write_folder
 from cdk_triton.rehearsal.files import Golden
-from cdk_triton.rehearsal.folder import Asked, golden_requests, write_folder
-from cdk_triton.triton.environment import ContainerEnvironment, container_variables
+from cdk_triton.rehearsal.requests import Asked, golden_requests
+from cdk_triton.rehearsal.variables import rehearsed_variables
+from cdk_triton.triton.environment import ContainerEnvironment
 from cdk_triton.triton.repository import PromisedFiles
 
 if TYPE_CHECKING:
@@ -52,15 +54,17 @@ class Rehearsed(NamedTuple):
     answers: Sequence[InferenceResult] = ()
 
 
-def requests_of(repository: ModelRepository, mode: Mode, environment: ContainerEnvironment) -> list[Asked]:
+def requests_of(repository: ModelRepository, mode: Mode, environment: ContainerEnvironment) -> Iterable[Asked]:
     """The golden requests of a repository; without any, a random one, if its entry model takes single requests.
 
     Raises:
-        ConfigurationError: a golden file cannot be used.
+        ConfigurationError: a golden file cannot be used, which shows when it is read.
     """
+    if repository.rehearsal is not None:
+        return golden_requests(repository)
     name = environment.default_model_name
     model = repository.entry_model(mode) if name is None else repository.model(name)
-    return golden_requests(repository) or ([] if model is None else _random_request(repository, model))
+    return [] if model is None else _random_request(repository, model)
 
 
 def rehearse_or_say_why(repository: ModelRepository, mode: Mode, environment: ContainerEnvironment) -> Rehearsed:
@@ -75,7 +79,7 @@ def rehearse(
     repository: ModelRepository,
     mode: Mode,
     environment: ContainerEnvironment,
-    requests: Sequence[Asked],
+    requests: Iterable[Asked],
     *,
     keep_answers: bool = False,
 ) -> Rehearsed:
@@ -94,13 +98,11 @@ def rehearse(
     """
     _require_files(repository)
     entry = repository.entry_model(mode)
-    multi = mode == "multi"
-    variables = container_variables(
-        environment, multi_model=multi, default_model=None if entry is None or multi else entry.name
-    )
+    name = None if entry is None else entry.name
+    variables = rehearsed_variables(repository.rehearsal, mode, environment, name)
     log = _log(repository)
-    with tempfile.TemporaryDirectory(prefix="cdk-triton-rehearsal-") as name:
-        work = Path(name)
+    with tempfile.TemporaryDirectory(prefix="cdk-triton-rehearsal-") as directory:
+        work = Path(directory)
         (work / "in").mkdir()
         _copy(repository, work / "in" / "repository")
         write_folder(work / "in", repository, mode, variables, requests, keep_answers=keep_answers)

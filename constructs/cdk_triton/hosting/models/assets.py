@@ -37,7 +37,8 @@ from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.protocol import layout
 from cdk_triton.protocol.layout import ASSET_PREFIX
-from cdk_triton.protocol.plan import EnsembleBuild, File
+from cdk_triton.protocol.plan import BuildInput, EnsembleBuild, File
+from cdk_triton.rehearsal.prepared import PreparedRehearsal
 
 __all__ = ["Artifact", "CloudAssembly", "PublishedPlan", "stage"]
 
@@ -60,12 +61,14 @@ class Artifact:
         prepared: the repository.
         asset: the archive's object key among the assets; None if it is built or promoted, or there are `files`.
         build: how the archive is built, or None.
+        rehearsal: how the archive is rehearsed, or None.
         files: the files that are served instead of an archive, or None.
     """
 
     prepared: Prepared
     asset: str | None = None
     build: EnsembleBuild | None = None
+    rehearsal: StagedRehearsal | None = None
     files: tuple[File, ...] | None = None
 
     @property
@@ -78,6 +81,19 @@ class Artifact:
         """The archive's object key in the store, or the prefix of the files that are served instead."""
         place = layout.archive_key if self.files is None else layout.files_prefix
         return place(self.name, self.prepared.keys.artifact)
+
+
+class StagedRehearsal(NamedTuple):
+    """A rehearsal on its way into the build plan.
+
+    Attributes:
+        prepared: the rehearsal.
+        inputs: the ZIP file of its golden requests; nothing if the archive is promoted, because a promoting store
+            rehearses nothing.
+    """
+
+    prepared: PreparedRehearsal
+    inputs: tuple[BuildInput, ...]
 
 
 class PublishedPlan(NamedTuple):
@@ -169,6 +185,30 @@ class CloudAssembly:
             asset = published[sha256] if file.size else None
             files.append(File(file.path, asset, file.size))
         return tuple(files)
+
+    def add_golden(self, rehearsal: PreparedRehearsal, *, pack: bool) -> str:
+        """Publish the golden requests of a rehearsal, named by their content.
+
+        Args:
+            rehearsal: the rehearsal.
+            pack: False if the synthesis is known to fail, so nothing needs to be written.
+
+        Returns:
+            The object key among the assets.
+
+        Raises:
+            ArchiveError: a golden file is being written to.
+        """
+        name = f"golden-{rehearsal.golden}"
+        target = self._assets / f"asset.{ASSET_PREFIX}{name}.zip"
+        if pack and not target.exists():
+            draft = target.with_suffix(f".{os.getpid()}.tmp")
+            try:
+                rehearsal.write_golden(draft)
+                draft.replace(target)
+            finally:
+                draft.unlink(missing_ok=True)
+        return self._add(target, name, f"Golden requests of Triton repository {rehearsal.prepared.repository.name}")
 
     def add_program(self) -> str:
         """Publish the program that builds, named by its content.
@@ -264,7 +304,13 @@ class CloudAssembly:
 
 
 def stage(
-    assembly: CloudAssembly, prepared: Prepared, store: ITritonArtifactStore, *, pack: bool, uncompressed: bool
+    assembly: CloudAssembly,
+    prepared: Prepared,
+    store: ITritonArtifactStore,
+    rehearsal: PreparedRehearsal | None,
+    *,
+    pack: bool,
+    uncompressed: bool,
 ) -> Artifact:
     """Stage a repository or the sources of its build; nothing if the archive is promoted from another store.
 
@@ -272,6 +318,7 @@ def stage(
         assembly: the cloud assembly that gets the assets.
         prepared: the repository.
         store: the store that gets the artifact.
+        rehearsal: the rehearsal of the repository, or None.
         pack: False if the synthesis is known to fail, so nothing needs to be packed or built.
         uncompressed: whether the files are served without an archive.
 
@@ -281,13 +328,22 @@ def stage(
     """
     if uncompressed:
         return Artifact(prepared, files=_files(assembly, prepared, pack=pack))
-    if store.promotes_from is not None:
-        return Artifact(prepared)
+    promoted = store.promotes_from is not None
+    staged = None if rehearsal is None else _rehearsal(assembly, rehearsal, pack=pack, promoted=promoted)
+    if promoted:
+        return Artifact(prepared, rehearsal=staged)
     if prepared.build is None or not pack:
-        return Artifact(prepared, asset=assembly.add_archive(prepared, pack=pack))
+        return Artifact(prepared, asset=assembly.add_archive(prepared, pack=pack), rehearsal=staged)
     sources = assembly.add_sources(prepared)
     inputs = build_inputs(prepared.build.ensemble, prepared.s3_files, sources)
-    return Artifact(prepared, build=EnsembleBuild(inputs, prepared.build.ensemble))
+    return Artifact(prepared, build=EnsembleBuild(inputs, prepared.build.ensemble), rehearsal=staged)
+
+
+def _rehearsal(assembly: CloudAssembly, rehearsal: PreparedRehearsal, *, pack: bool, promoted: bool) -> StagedRehearsal:
+    if promoted:
+        return StagedRehearsal(rehearsal, ())
+    golden = assembly.add_golden(rehearsal, pack=pack)
+    return StagedRehearsal(rehearsal, (BuildInput(None, golden, f"rehearsals/{rehearsal.key}.zip"),))
 
 
 def _files(assembly: CloudAssembly, prepared: Prepared, *, pack: bool) -> tuple[File, ...]:

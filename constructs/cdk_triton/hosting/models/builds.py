@@ -35,21 +35,25 @@ def build_machine(builder: Builder, platform: ServingPlatform, program: str) -> 
     )
 
 
-def warn_about_duration(construct: Construct, builder: Builder, build_minutes: Sequence[float]) -> None:
-    """Warn if building these repositories may exceed the time limit of a deployment or of a job.
+def warn_about_duration(
+    construct: Construct, builder: Builder, build_minutes: Sequence[float], rehearsal_minutes: Sequence[float] = ()
+) -> None:
+    """Warn if building and rehearsing these repositories may exceed the time limit of a deployment or of a job.
 
     Args:
         construct: gets the warning.
         builder: the builder that builds all of them in one job.
-        build_minutes: the estimate for each repository.
+        build_minutes: the estimate for each repository that is built.
+        rehearsal_minutes: the estimate for each repository that is rehearsed.
     """
-    estimate = job_minutes(build_minutes)
-    work = f"building {len(build_minutes)} ensembles" if len(build_minutes) > 1 else "the build"
+    estimate = job_minutes([*build_minutes, *rehearsal_minutes])
+    parts = (_part("build", "building", build_minutes), _part("rehearsal", "rehearsing", rehearsal_minutes))
+    work = " and ".join(filter(None, parts))
     if estimate > DEPLOYMENT_MINUTES:
         Annotations.of(construct).add_warning_v2(
             LONG_BUILD_WARNING,
             f"{work} may take {estimate:.0f} minutes (a rough estimate), but a deployment waits for "
-            f"{DEPLOYMENT_MINUTES} minutes. A deployment that has to build everything would fail, and the next "
+            f"{DEPLOYMENT_MINUTES} minutes. A deployment that has to do everything would fail, and the next "
             "deployment would use the builds that the first one started. Run `cdk-triton artifacts build` before the "
             "deployment, or acknowledge this",
         )
@@ -60,3 +64,8 @@ def warn_about_duration(construct: Construct, builder: Builder, build_minutes: S
             f"{builder._timeout_minutes} minutes. Then the store keeps the finished plans, and the next deployment "
             "builds the rest. Give the store's builder a longer timeout, or acknowledge this",
         )
+
+
+def _part(noun: str, verb: str, minutes: Sequence[float]) -> str:
+    """A part of a job in words; an empty text if the job does not have it."""
+    return f"{verb} {len(minutes)} ensembles" if len(minutes) > 1 else f"the {noun}" * len(minutes)

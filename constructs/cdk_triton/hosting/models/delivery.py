@@ -17,14 +17,16 @@ from aws_cdk import CfnResource, CustomResource, Duration
 from constructs import Construct
 
 from cdk_triton.hosting.access.images import ContainerImage
-from cdk_triton.hosting.models.assets import Artifact, CloudAssembly
+from cdk_triton.hosting.models.assets import Artifact, CloudAssembly, StagedRehearsal
 from cdk_triton.hosting.models.builds import build_machine, warn_about_duration
+from cdk_triton.hosting.models.rehearsals import check_gpus
 from cdk_triton.hosting.naming.acknowledgements import bucket_identity
 from cdk_triton.hosting.naming.logical_ids import change_id_with
 from cdk_triton.hosting.store.builds.grants import GRANT_IDS
+from cdk_triton.hosting.store.builds.selection import BUILDING, REHEARSING
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.protocol import layout
-from cdk_triton.protocol.plan import Commit, ServedArchives, ServedCopy, StackPlan
+from cdk_triton.protocol.plan import Commit, PlannedRehearsal, ServedArchives, ServedCopy, StackPlan
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["artifact_resource", "delivering_store"]
@@ -61,22 +63,27 @@ def artifact_resource(
         metadata: the user's metadata for the manifests of archives that are stored now.
 
     Raises:
-        ConfigurationError: the store cannot read the stack's assets, or has no builder for the platform.
+        ConfigurationError: the store cannot read the stack's assets, or has no builder for the platform, which builds
+            and rehearsals need.
     """
     # One repository may serve under several names, but is committed once.
     distinct = list({a.archive: a for a in artifacts.values()}.values())
     built = [artifact for artifact in distinct if artifact.build is not None]
+    rehearsals = [artifact.rehearsal for artifact in distinct if artifact.rehearsal is not None]
     machine = None
-    if built:
-        builder = store._builder_for(
-            scope, platform, [file for each in built for file in each.prepared.s3_files.values()]
-        )
-        warn_about_duration(scope, builder, [each.prepared.build_minutes for each in built])
+    if built or (rehearsals and store.promotes_from is None):
+        files = [file for each in built for file in each.prepared.s3_files.values()]
+        builder = store._builder_for(scope, platform, files, BUILDING if built else REHEARSING)
+        rehearsed = [each.prepared for each in rehearsals]
+        check_gpus(scope, platform, builder, rehearsed)
+        minutes = [each.prepared.build_minutes for each in built]
+        warn_about_duration(scope, builder, minutes, [each.minutes for each in rehearsed])
         machine = build_machine(builder, platform, assembly.add_program())
     plan = StackPlan(
         commits=tuple(_commit(artifact, platform, metadata or {}) for artifact in distinct),
         fleet=None if multi_model is None else _served_archives(multi_model, platform, artifacts),
         builder=machine,
+        rehearsals=tuple(map(_planned_rehearsal, rehearsals)),
     )
     published = assembly.add_plan(plan.text())
     store._require_assets_of(scope, published.bucket_name)
@@ -91,13 +98,13 @@ def artifact_resource(
         resource_type="Custom::TritonArtifacts",
         service_token=store.service_token,
         service_timeout=SERVICE_TIMEOUT,
-        properties=properties | ({"BuildImage": image.uri} if built else {}),
+        properties=properties | ({"BuildImage": image.uri} if machine is not None else {}),
     )
     # When a model gets another store, CloudFormation answers "Modifying service token is not allowed".
     change_id_with(resource, [store.service_token, *bucket_identity(scope, store.bucket)])
     if multi_model is not None:
         _show_in_diff(resource, artifacts)
-    if built:
+    if machine is not None:
         granted = map(scope.node.try_find_child, GRANT_IDS)
         resource.node.add_dependency(*(policy for policy in granted if policy is not None))
     return resource
@@ -145,6 +152,18 @@ def _commit(artifact: Artifact, platform: ServingPlatform, metadata: Mapping[str
         artifact.build,
         artifact.files,
         metadata,
+    )
+
+
+def _planned_rehearsal(staged: StagedRehearsal) -> PlannedRehearsal:
+    rehearsal = staged.prepared
+    return PlannedRehearsal(
+        rehearsal.prepared.repository.name,
+        rehearsal.prepared.keys.artifact,
+        rehearsal.key,
+        rehearsal.prepared.platform.image_identity,
+        staged.inputs,
+        rehearsal.document,
     )
 
 

@@ -20,6 +20,7 @@ from cdk_triton.hosting.models.delivery import artifact_resource
 from cdk_triton.hosting.models.execution_role import Execution, check_role, execution_role, grant_execution
 from cdk_triton.hosting.models.metadata import check_metadata, tag_model
 from cdk_triton.hosting.models.platform_warnings import warn_about_platform
+from cdk_triton.hosting.models.rehearsals import prepare_rehearsals
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import reject_secrets
 from cdk_triton.hosting.naming.findings import report, report_errors, report_not_read
@@ -94,6 +95,7 @@ class ServedModel(Resource):
         """
         reject_secrets(self, container_variables(settings, multi_model=mode == "multi"))
         not_read: dict[str, Sequence[NotRead]] = {}
+        labels: dict[str, str] = {}
         prepared: dict[str, Prepared] = {}  # weights are read from here on
         for names in _by_repository(repositories):
             repository = repositories[names[0]]
@@ -103,6 +105,7 @@ class ServedModel(Resource):
             not_read[what] = found.not_read
             report_errors(self, [(RECIPE_ERROR, f"{what}: {error}") for error in found.errors])
             prepared |= dict.fromkeys(names, found)
+            labels |= dict.fromkeys(names, what)
         report_not_read(self, not_read)
         self._stateful_models = tuple(sorted({name for each in prepared.values() for name in each.stateful_models}))
         distinct = {id(each): each for each in repositories.values()}.values()
@@ -110,9 +113,18 @@ class ServedModel(Resource):
             described = served_document(distinct, mode, self.platform, settings, self._assembly.outdir)
             self.node.add_metadata(SERVED_METADATA, described)
         warn_about_platform(self, self.platform)
-        pack = all(each.is_sound for each in prepared.values())
+        labelled = {labels[name]: each for name, each in prepared.items()}
+        rehearsals = prepare_rehearsals(self, labelled, mode, settings, uncompressed=uncompressed)
+        pack = rehearsals is not None and all(each.is_sound for each in prepared.values())
         artifacts = {
-            name: stage(self._assembly, prepared[name], self._store, pack=pack, uncompressed=uncompressed)
+            name: stage(
+                self._assembly,
+                prepared[name],
+                self._store,
+                (rehearsals or {}).get(labels[name]),
+                pack=pack,
+                uncompressed=uncompressed,
+            )
             for name in repositories
         }
         self._delivery = artifact_resource(

@@ -180,9 +180,9 @@ _OTHER_CODES: Final = (
     ),
     ConstructCode(
         "cdk-triton:LongBuild",
-        "a build may take longer than a deployment waits",
-        "A deployment that has to build everything fails after 50 minutes; the next deployment uses the builds that "
-        "are already running or finished. Run `cdk-triton artifacts build` before the deployment.",
+        "builds and rehearsals may take longer than a deployment waits",
+        "A deployment that has to do everything fails after 50 minutes; the next deployment uses the builds that are "
+        "already running or finished. Run `cdk-triton artifacts build` before the deployment.",
         "Builds",
     ),
     ConstructCode(
@@ -306,6 +306,21 @@ _OTHER_CODES: Final = (
         "recipe, the value and the fix.",
         "Recipes",
         Severity.ERROR,
+    ),
+    ConstructCode(
+        "cdk-triton:Rehearsal",
+        "a repository with golden requests cannot be rehearsed",
+        "The deployment could not show that the server loads the repository and answers as expected. The message names "
+        "the reason and the fix. To deploy without rehearsals, run cdk with `-c cdk-triton:rehearsal=skip`.",
+        "Rehearse before the endpoint changes",
+        Severity.ERROR,
+    ),
+    ConstructCode(
+        "cdk-triton:RehearsalSkipped",
+        "a model with golden requests is deployed without a rehearsal",
+        "The context has `cdk-triton:rehearsal=skip`, so a server that does not load or answers wrongly shows on the "
+        "endpoint first. Deploy without this context value.",
+        "Rehearse before the endpoint changes",
     ),
     ConstructCode(
         "cdk-triton:RoleNotGranted",

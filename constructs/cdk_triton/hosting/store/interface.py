@@ -12,6 +12,7 @@ from constructs import Construct
 
 from cdk_triton.artifacts import S3File
 from cdk_triton.hosting.store.builds.builders import Builder
+from cdk_triton.hosting.store.builds.selection import BUILDING
 from cdk_triton.hosting.store.imported import ImportedArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 
@@ -44,8 +45,12 @@ class ITritonArtifactStore(Protocol):
     def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
         """Reject a stack that publishes its assets to a bucket that the handler cannot read."""
 
-    def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+    def _builder_for(
+        self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File], work: str = BUILDING
+    ) -> Builder:
         """Choose the builder for a platform, and grant what its builds need: the image, and the inputs from S3.
+
+        `work` is what the construct needs the builder for, as messages say it.
 
         Raises:
             ConfigurationError: no builder of the store has the platform's GPU.

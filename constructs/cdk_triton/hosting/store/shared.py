@@ -29,7 +29,7 @@ from cdk_triton.hosting.naming.stacks import share_an_environment
 from cdk_triton.hosting.naming.taken_names import take_name
 from cdk_triton.hosting.store.builds.builders import Builder
 from cdk_triton.hosting.store.builds.grants import allow_inputs, allow_pull
-from cdk_triton.hosting.store.builds.selection import BUILDER_IDS, BuilderChoice
+from cdk_triton.hosting.store.builds.selection import BUILDER_IDS, BUILDING, BuilderChoice
 from cdk_triton.hosting.store.imported import ImportedArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 
@@ -113,9 +113,11 @@ class SharedArtifactStore(Construct):
     def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
         """The store's app alone knows the bucket of the assets, so another bucket fails only in the deployment."""
 
-    def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+    def _builder_for(
+        self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File], work: str = BUILDING
+    ) -> Builder:
         """The permissions are policies in this app, because the roles belong to the store's app."""
-        builder = self._choice.builder_for(scope, platform)
+        builder = self._choice.builder_for(scope, platform, work)
         if platform.image is not None:  # the store's app has allowed SageMaker's images
             allow_pull(scope, container_image(scope, platform), self.build_roles[builder._kind])
         allow_inputs(scope, inputs, self.handler_role)

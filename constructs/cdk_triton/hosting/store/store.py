@@ -36,6 +36,7 @@ from cdk_triton.hosting.store.bucket import (
     store_bucket,
 )
 from cdk_triton.hosting.store.builds.builders import Builder, key_statement
+from cdk_triton.hosting.store.builds.selection import BUILDING
 from cdk_triton.hosting.store.builds.store_builders import StoreBuilders
 from cdk_triton.hosting.store.imported import (
     ImportedArtifactStore,
@@ -338,8 +339,10 @@ class TritonArtifactStore(Construct):
                 "qualifier, or give the stack a store of its own"
             )
 
-    def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
-        return self._builds.builder_for(scope, platform, inputs)
+    def _builder_for(
+        self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File], work: str = BUILDING
+    ) -> Builder:
+        return self._builds.builder_for(scope, platform, inputs, work)
 
     def _copying(self, asset_prefix: str) -> tuple[list[Statement], dict[str, str]]:
         """The handler's permissions to copy assets into the store, and the reason for each ARN with a wildcard."""

@@ -78,6 +78,9 @@ class Builder(Protocol):
     def _unsupported_reason(self, platform: ServingPlatform, region: str | None) -> str | None:
         """Why it cannot build for a platform; None if it can. A region of None is an unresolved token."""
 
+    def _gpu_count(self, platform: ServingPlatform) -> int | None:
+        """How many GPUs the machine of a job has; None if the library does not know it."""
+
     def _machine(self, platform: ServingPlatform) -> tuple[str | None, int | None]:
         """The instance type and the volume in GB of a job; None where the service offers no choice."""
 

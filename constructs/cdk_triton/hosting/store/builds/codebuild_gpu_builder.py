@@ -131,6 +131,10 @@ class CodeBuildGpuBuilder(Builder):
             return f"CodeBuild has no GPU on demand in {region}"
         return None
 
+    def _gpu_count(self, platform: ServingPlatform) -> int | None:
+        """Unknown for a fleet of the user's."""
+        return None if self.fleet is not None else 1
+
     def _machine(self, platform: ServingPlatform) -> tuple[str | None, int | None]:
         """The project, not the job, sets the machine."""
         return None, None

@@ -112,6 +112,10 @@ class SageMakerProcessingBuilder(Builder):
         offered = processing_instance(platform.instance)
         return None if offered else "SageMaker Processing has no instance type with this GPU"
 
+    def _gpu_count(self, platform: ServingPlatform) -> int | None:
+        name, _ = self._machine(platform)
+        return None if name is None else gpu_instance(name).gpu_count
+
     def _machine(self, platform: ServingPlatform) -> tuple[str | None, int | None]:
         offered = processing_instance(platform.instance)
         name = self.instance_type or (offered.name if offered else None)

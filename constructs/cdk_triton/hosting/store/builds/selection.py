@@ -14,7 +14,11 @@ from cdk_triton.hosting.store.builds.codebuild_gpu_builder import CodeBuildGpuBu
 from cdk_triton.hosting.store.builds.processing_builder import SageMakerProcessingBuilder
 from cdk_triton.sagemaker import ServingPlatform, codebuild_gpu_regions
 
-__all__ = ["BUILDER_IDS", "BuilderChoice"]
+__all__ = ["BUILDER_IDS", "BUILDING", "REHEARSING", "BuilderChoice"]
+
+BUILDING = "recipes to build"
+REHEARSING = "a repository to rehearse"
+"""What a construct needs a builder for, as messages say it."""
 
 BUILDER_IDS = {"codebuild": "CodeBuild", "processing": "Processing"}
 """The construct id of each kind of builder below the store: a contract."""
@@ -44,15 +48,15 @@ class BuilderChoice:
                     "give the other to another artifact store"
                 )
 
-    def builder_for(self, scope: Construct, platform: ServingPlatform) -> Builder:
-        """The first builder that has the platform's GPU.
+    def builder_for(self, scope: Construct, platform: ServingPlatform, work: str = BUILDING) -> Builder:
+        """The first builder that has the platform's GPU; messages name its work.
 
         Raises:
             ConfigurationError: no builder of the store has it.
         """
         builder = next((b for b in self.builders if b._unsupported_reason(platform, self._region) is None), None)
         if builder is None:
-            raise ConfigurationError(self._why_none(scope, platform))
+            raise ConfigurationError(self._why_none(scope, platform, work))
         return builder
 
     def _defaults(self) -> tuple[Builder, ...]:
@@ -61,7 +65,7 @@ class BuilderChoice:
             return CodeBuildGpuBuilder(), SageMakerProcessingBuilder()
         return (SageMakerProcessingBuilder(),)
 
-    def _why_none(self, scope: Construct, platform: ServingPlatform) -> str:
+    def _why_none(self, scope: Construct, platform: ServingPlatform, work: str) -> str:
         reasons = [f"{type(b).__name__}: {b._unsupported_reason(platform, self._region)}" for b in self.builders]
         kinds = {builder._kind for builder in self.builders}
         possible = sorted(
@@ -74,13 +78,18 @@ class BuilderChoice:
         )
         if possible:
             fix = f"give the store the builder {type(possible[0]).__name__}()"
+        elif work == REHEARSING:
+            fix = (
+                "no builder of this library has this GPU. Remove the golden requests, or deploy with "
+                "`-c cdk-triton:rehearsal=skip`. Or serve on another GPU"
+            )
         else:
             fix = (
                 "no builder of this library has this GPU. Build on a machine that has it, in the same image, and put "
                 "the outputs into the repository instead of the recipes. Or serve on another GPU"
             )
         return (
-            f"{scope.node.path} has recipes to build for {platform.instance_type} with its {platform.gpu}, but the "
+            f"{scope.node.path} has {work} for {platform.instance_type} with its {platform.gpu}, but the "
             f"artifact store {self._store.node.path} has no builder for this GPU "
             f"({'; '.join(reasons) or 'builders is empty'}): {fix}"
         )

@@ -89,13 +89,13 @@ class StoreBuilders:
                 assert isinstance(resource, CfnResource)  # as CDK makes functions
                 await_network(resource, service.network, self._store.node.find_child(BUILDER_IDS[kind]), "builds")
 
-    def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+    def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File], work: str) -> Builder:
         """Choose the builder for a platform, and grant what its builds need: the image, and the inputs from S3.
 
         Raises:
             ConfigurationError: no builder of the store has the platform's GPU.
         """
-        builder = self._choice.builder_for(scope, platform)
+        builder = self._choice.builder_for(scope, platform, work)
         self._allow_pull(scope, platform, self._services[builder._kind].role)
         for file in inputs:
             self._allow_input(file)

@@ -1,0 +1,150 @@
+"""Prepares the rehearsal of a deployment: its document, its key, and the ZIP file of its bodies.
+
+A repository is prepared once for each way to serve it (`artifacts.prepare`), and so is its rehearsal. The golden files
+are read again only after a change, except to write a ZIP file that the cloud assembly does not have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cdk_triton.artifacts.program import PROGRAM_VERSION
+from cdk_triton.artifacts.repository_cache import cached_answer
+from cdk_triton.protocol.canonical import sha256_of_json
+from cdk_triton.protocol.keys import rehearsal_key
+from cdk_triton.rehearsal.document import rehearsal_document
+from cdk_triton.rehearsal.requests import coarsest_tolerance, golden_files, golden_requests
+from cdk_triton.rehearsal.variables import rehearsed_variables
+
+if TYPE_CHECKING:
+    from cdk_triton.artifacts.prepare import Prepared
+    from cdk_triton.triton import ContainerEnvironment, Mode, ModelRepository
+
+__all__ = ["PreparedRehearsal", "prepare_rehearsal"]
+
+_QUESTION: Final = "rehearsal 1"
+"""The number is raised when `_document` returns other members, so that older cached answers are not used."""
+
+_SERVER_MINUTES: Final = 1.0
+"""For a server to start, to answer some requests and to stop. A guess, not measured."""
+
+_LOAD_BYTES_PER_MINUTE: Final = 60 * 100_000_000
+"""A guess, not measured: four times as fast as the default start-up timeout allows."""
+
+_TIME: Final = (1980, 1, 1, 0, 0, 0)  # the earliest time of a ZIP archive
+
+
+@dataclass(frozen=True)
+class PreparedRehearsal:
+    """A rehearsal of an archive.
+
+    Attributes:
+        prepared: the repository.
+        document: what the build program reads about it.
+        golden: the SHA-256 of the names and bodies of the requests and expected answers.
+        gpus: how many GPUs the models need, because an `instance_group` names them.
+    """
+
+    prepared: Prepared
+    document: Mapping[str, Any]
+    golden: str
+    gpus: int
+
+    @property
+    def key(self) -> str:
+        """The rehearsal key; see `protocol.keys.rehearsal_key`."""
+        platform = self.prepared.platform
+        return rehearsal_key(
+            artifact_key=self.prepared.keys.artifact,
+            image=platform.image_identity,
+            instance_type=platform.instance_type,
+            golden=self.golden,
+            document=self.document,
+            program=PROGRAM_VERSION,
+        )
+
+    @property
+    def minutes(self) -> float:
+        """Roughly how long it takes in a job that runs, in minutes."""
+        return _SERVER_MINUTES + self.prepared.repository.size / _LOAD_BYTES_PER_MINUTE
+
+    def write_golden(self, target: Path) -> None:
+        """Write the ZIP file of the bodies, whose bytes are the same on every machine: without times and compression.
+
+        Raises:
+            ArchiveError: a golden file has changed since the key was computed.
+            ConfigurationError: a golden file cannot be used any more.
+        """
+        bodies = _Digest()
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+
+            def write(name: str, body: bytes) -> None:
+                archive.writestr(zipfile.ZipInfo(name, _TIME), body)
+                bodies.add(name, body)
+
+            _document(self.prepared.repository, self.document["mode"], self.document["environment"], write)
+        if bodies.sha256 != self.golden:
+            raise self.prepared.changed("its golden requests were packed")
+
+
+def prepare_rehearsal(prepared: Prepared, mode: Mode, environment: ContainerEnvironment) -> PreparedRehearsal | None:
+    """Prepare the rehearsal of a repository; the answer comes from the cache if nothing has changed.
+
+    Args:
+        prepared: the repository.
+        mode: how an endpoint serves it.
+        environment: the container's settings.
+
+    Returns:
+        The rehearsal; None if the repository has no golden requests.
+
+    Raises:
+        ConfigurationError: a golden file cannot be used, a variable of the container is a token, or the container
+            reads another protocol than that of golden requests.
+    """
+    repository = prepared.repository
+    if repository.rehearsal is None:
+        return None
+    variables = rehearsed_variables(repository.rehearsal, mode, environment, prepared.entry_model)
+    found = cached_answer(
+        [repository],
+        [_QUESTION, mode, sorted(variables.items()), repository.rehearsal, coarsest_tolerance(repository)],
+        lambda: _answer(repository, mode, variables),
+        files=golden_files(repository),
+    )
+    return PreparedRehearsal(prepared, found["document"], found["golden"], found["gpus"])
+
+
+def _answer(repository: ModelRepository, mode: Mode, variables: Mapping[str, str]) -> dict[str, Any]:
+    bodies = _Digest()
+    document = _document(repository, mode, variables, bodies.add)
+    return {"document": document, "golden": bodies.sha256, "gpus": _gpus(repository)}
+
+
+def _document(repository: ModelRepository, mode: Mode, variables: Mapping[str, str], write: Any) -> dict[str, Any]:
+    return rehearsal_document(repository, mode, variables, golden_requests(repository), write)
+
+
+class _Digest:
+    """The digest of named bodies, of which only their hashes are kept."""
+
+    def __init__(self) -> None:
+        self._bodies: dict[str, str] = {}
+
+    def add(self, name: str, body: bytes) -> None:
+        self._bodies[name] = hashlib.sha256(body).hexdigest()
+
+    @property
+    def sha256(self) -> str:
+        return sha256_of_json(self._bodies)
+
+
+def _gpus(repository: ModelRepository) -> int:
+    """The server does not load a model with an `instance_group` on a GPU that the machine does not have."""
+    groups = (group for model in repository.models if model.config for group in model.config.instance_group)
+    return 1 + max((gpu for group in groups for gpu in group.gpus), default=0)
