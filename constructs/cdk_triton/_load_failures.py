@@ -1,4 +1,4 @@
-"""Why models do not load, in one sentence, read from what tritonserver printed or answered.
+"""Why models do not load or answer, in one sentence, read from what tritonserver printed or answered.
 
 The program of a GPU build has this file too, by a link, so it is written for Python 3.8.
 
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["load_failures", "rejected_load", "rejected_model"]
+__all__ = ["failed_request", "load_failures", "rejected_load", "rejected_model"]
 
 _ERROR_LINE: Final = re.compile(r'^(?:E\d{4} \S+ \d+ [\w.]+:\d+\] "(?P<logged>.*)"|error: (?P<last>.*))$')
 _ROOT_CAUSES: Final = (
@@ -40,6 +40,8 @@ _ANSWERS: Final = (
 )
 _PARSE_ERROR: Final = re.compile(r"^\[libprotobuf ERROR .*\] Error parsing text-format \S+ (?P<fault>.+)$")
 _FRAME: Final = re.compile(r"^ {2}(?P<file>.+)\((?P<line>\d+)\): ", re.MULTILINE)
+_FAILED: Final = re.compile(r"Failed to process the request\(s\) for model '[^']+', message: (?P<reason>.*)", re.DOTALL)
+"""What a Python model raises in `execute` (python_backend: src/python_be.cc)."""
 _ESCAPES: Final = {"\\n": "\n", '\\"': '"', "\\\\": "\\", "\\t": "\t", "\\r": "\r"}
 _REPOSITORY: Final = re.compile(r"(?P<directory>/[^'\n]*?)/?::")
 """The server writes the directory of a repository before a model's name: `/opt/ml/models/<hash>/model::text`."""
@@ -95,6 +97,20 @@ def rejected_model(text: str) -> str | None:
     """The same clause, from the server's answer to a caller whose model does not load; None for any other answer."""
     found = _REPOSITORY.search(text)
     return _clause(text, Path(found["directory"]) if found else None)
+
+
+def failed_request(text: str, repository: Path) -> str:
+    """Why a request failed, from the message of the server's answer.
+
+    Args:
+        text: the message.
+        repository: the directory of the models, which is taken out of paths.
+
+    Returns:
+        Such as `ValueError: no such row (features/1/model.py, line 12)`.
+    """
+    found = _FAILED.search(text)
+    return _short(text, repository) if found is None else _reason(found["reason"], repository)
 
 
 def _clause(text: str, repository: Path | None) -> str | None:

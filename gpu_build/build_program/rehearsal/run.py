@@ -9,17 +9,19 @@ Exit code 0: the repository loads and answers as expected; 1: it does not; 2: th
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from pathlib import Path
-from typing import Any, Mapping, Sequence
+from typing import Any, Sequence
 
 from ..files import write_json
 from ..log import Log, signs_of_life
-from ..stop import Stop, StoppedError, deadline_from
-from .comparison import difference, figures_of
-from .document import GoldenRequest, RehearsalDocument, read_document
-from .server import Answer, RehearsalError, Server, serving
-from .tensors import AnswerError, Tensor, read_tensors
+from ..stop import Stop, deadline_from
+from .account import guarded_from, server_account
+from .document import RehearsalDocument, read_document
+from .server import Server
+from .session import Session, differences
 
 __all__ = ["main", "rehearse"]
 
@@ -79,49 +81,24 @@ def rehearse(
         guarded: the folders of a job, which the server must not read.
 
     Returns:
-        `reason` (None if everything passes, and the first sentence of what does not otherwise) and the figures.
+        `reason` (None if everything passes, and the first sentence of what does not otherwise), `load_seconds`,
+        `requests` (for each `name`, `reason`, `seconds`, `largest_differences` by output), `stand_ins`, `server` (its
+        `version` and `warnings`), `memory` (see `Memory.figures`), `latency` (see `Latencies.figures`), `skipped`
+        (the budgets that could not be checked, with the reason) and `differs` (what is different from the endpoint).
+        What was not reached is None or empty.
     """
-    result: dict[str, Any] = {"reason": None, "load_seconds": None, "requests": []}
-    server = Server(document, root, log, stop)
-    try:
-        with serving(server, folder / "repository"):
-            result["load_seconds"] = round(server.load_seconds, 3)
-            for number, request in enumerate(document.requests):
-                kept = out / f"answer{number}" if document.keep_answers else None
-                result["requests"].append(_asked(request, server, kept))
-    except (RehearsalError, StoppedError) as error:
-        result["reason"] = error.reason
-    result["stand_ins"] = list(server.stand_ins)  # the whole output is read now
-    failed = [each for each in result["requests"] if each["reason"] is not None]
-    if failed and result["reason"] is None:
-        result["reason"] = f"{failed[0]['name']}: {failed[0]['reason']}"
-    return result
-
-
-def _asked(request: GoldenRequest, server: Server, kept: Path | None) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": request.name, "reason": None, "seconds": None, "largest_differences": {}}
-    try:
-        answer = server.invoke(request.body.read_bytes(), request.content_type)
-        row["seconds"] = round(answer.seconds, 6)
-        if answer.status != 200:
-            raise AnswerError(f"the server answered with status {answer.status}: {answer.error}")
-        if kept is not None:
-            kept.write_bytes(answer.body)
-            row["content_type"] = answer.content_type
-        row.update(_compared(request, answer))
-    except AnswerError as error:
-        row["reason"] = str(error)
-    except RehearsalError as error:  # the others cannot be sent any more
-        raise RehearsalError(f"{request.name}: {error.reason}") from error
-    return row
-
-
-def _compared(request: GoldenRequest, answer: Answer) -> Mapping[str, Any]:
-    found = read_tensors(answer.body, answer.content_type)
-    expected: dict[str, Tensor] | None = None
-    if request.expected is not None:
-        expected = read_tensors(request.expected.read_bytes(), request.expected_type)
-    reason = difference(request.comparison, found, expected)
-    if reason is not None or expected is None:
-        return {"reason": reason}
-    return {"largest_differences": figures_of(found, expected)}
+    session = Session(document, out, log, stop)
+    with contextlib.ExitStack() as stack:
+        account = None
+        if guarded and os.geteuid() == 0 and root == Path("/"):
+            stack.enter_context(guarded_from(guarded))
+            account = stack.enter_context(server_account(root))
+        server = Server(document, root, log, stop, account)
+        reason = session.run(server, folder / "repository")
+    return {
+        **session.result,
+        "reason": reason,
+        "stand_ins": list(server.stand_ins),  # the whole output is read now
+        "server": {"version": server.version, "warnings": list(server.warnings)},
+        "differs": differences(account),
+    }

@@ -15,13 +15,15 @@ import threading
 import time
 from collections import deque
 from pathlib import Path
-from typing import Iterator, NamedTuple
+from typing import Collection, Iterator, NamedTuple
 
 from ..commands import end_group, exit_status
-from ..load_failures import load_failures, rejected_load
+from ..load_failures import failed_request, load_failures, rejected_load
 from ..log import Log
 from ..stop import Stop
+from .account import Account
 from .document import RehearsalDocument
+from .processes import adopting, end_all
 
 __all__ = ["Answer", "RehearsalError", "Server", "serving"]
 
@@ -35,6 +37,12 @@ _KEPT_LINES = 10_000
 _TARGET_MODEL = "X-Amzn-SageMaker-Target-Model"
 _OF_THE_JOB = ("AWS_", "CODEBUILD_", "ECS_", "PIP_")
 _STAND_IN = re.compile(r"\bstand-in for (?:the backend )?(?P<name>[\w.-]+):")
+_WARNING = re.compile(r'^W\d{4} \S+ \d+ [\w.]+:\d+\] "?(?P<text>.*?)"?$')
+_VERSION = re.compile(r"\bserver_version\s*\|\s*(?P<version>[\d.]+)")
+_KEPT_WARNINGS = 20
+_WARNING_CHARACTERS = 300
+_ENTRY_POINT = "opt/nvidia/nvidia_entrypoint.sh"  # server: docker/sagemaker/Dockerfile and build.py
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Python models exchange tensors with the server
 _SERVED = {"single": "opt/ml/model", "multi": "opt/ml/models/{}/model"}
 
 
@@ -64,27 +72,32 @@ class Answer(NamedTuple):
         text = self.body[:10_000].decode("utf-8", "replace")
         with contextlib.suppress(ValueError, LookupError, TypeError):
             text = str(json.loads(text)["error"])
-        return " ".join(text.split())[:400]
+        return text
 
 
 @contextlib.contextmanager
-def serving(server: Server, repository: Path) -> Iterator[None]:
-    """While this lasts, a server has loaded a repository; when it ends, the server's process group has ended.
+def serving(server: Server, repository: Path, own: Collection[int]) -> Iterator[None]:
+    """While this lasts, a server has loaded a repository; when it ends, whatever the server has started has ended.
 
     Args:
         server: the server, which is not started.
-        repository: the unpacked repository, which is moved to the place from which the server loads it.
+        repository: the unpacked repository, which is moved to the place from which the server loads it, and removed.
+        own: the children of this process that stay.
 
     Raises:
         RehearsalError: the models do not load, or not in time; or there is no `serve`, or no such repository.
         StoppedError: the program has to end.
     """
+    server.take(repository)
     try:
-        server.take(repository)
-        server.load()
-        yield
+        with adopting():
+            try:
+                server.start()
+                yield
+            finally:
+                server.stop(own)
     finally:
-        server.stop()
+        shutil.rmtree(server.place, ignore_errors=True)
 
 
 class Server:
@@ -95,19 +108,25 @@ class Server:
         root: the directory that stands for `/`; `/` itself in an image.
         log: gets the lines that the server prints.
         stop: ends the rehearsal.
+        account: who runs it; None for the account of this process.
 
     Attributes:
         place: where the server finds the models.
         load_seconds: how long they took to load.
         stand_ins: the stand-ins that have announced themselves in the output.
         lines: the last lines of the output.
+        version: the server's version, such as 2.51.0.
+        warnings: the server's first warnings, before any request.
     """
 
-    def __init__(self, document: RehearsalDocument, root: Path, log: Log, stop: Stop) -> None:
+    def __init__(
+        self, document: RehearsalDocument, root: Path, log: Log, stop: Stop, account: Account | None = None
+    ) -> None:
         self._document = document
         self._root = root
         self._log = log
         self._stop = stop
+        self._account = account
         self._port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
@@ -116,6 +135,8 @@ class Server:
         self.load_seconds = 0.0
         self.stand_ins: dict[str, None] = {}
         self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        self.version: str | None = None
+        self.warnings: dict[str, None] = {}
 
     def take(self, repository: Path) -> None:
         """Move a repository to its place; see `serving`."""
@@ -124,10 +145,12 @@ class Server:
         try:
             self.place.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(str(repository), str(self.place))
+            if self._account is not None:
+                self._account.own(self.place)
         except OSError as error:
             raise RehearsalError(f"the repository cannot be moved to {self.place}: {error.strerror}") from error
 
-    def load(self) -> None:
+    def start(self) -> None:
         """Start the server and load the models; see `serving`."""
         began = time.monotonic()
         deadline = began + self._document.load_timeout_seconds
@@ -136,10 +159,35 @@ class Server:
             self._require_running()
             self._require_time(deadline)
             time.sleep(_POLL_SECONDS)
-        if self._document.mode == "multi":
-            began = time.monotonic()  # SageMaker's servers are running when a model is loaded
-            self._load_target_model(deadline)
         self.load_seconds = time.monotonic() - began
+        if self._document.mode == "multi":  # SageMaker's servers are running when a model is loaded
+            self.load_seconds = 0.0
+            self.load_seconds = self.load(deadline)
+
+    def load(self, deadline: float | None = None) -> float:
+        """Load the models of a multi-model server, and return how many seconds that took.
+
+        Raises:
+            RehearsalError: they do not load, or not in time.
+            StoppedError: the program has to end.
+        """
+        began = time.monotonic()
+        self._load_target_model(deadline or began + self._document.load_timeout_seconds)
+        return time.monotonic() - began
+
+    def unload(self) -> None:
+        """Unload the models of a multi-model server.
+
+        Raises:
+            RehearsalError: the server does not unload them.
+            StoppedError: the program has to end.
+        """
+        answer = self._request("DELETE", f"/models/{self._model}", timeout=self._document.load_timeout_seconds)
+        if answer is None:
+            raise self._closed()
+        if answer.status != 200:
+            why = failed_request(answer.error, self.place)
+            raise RehearsalError(f"the models do not unload: status {answer.status}: {why}")
 
     def invoke(self, body: bytes, content_type: str) -> Answer:
         """Send a request to the entry model, as SageMaker passes on an invocation.
@@ -158,11 +206,16 @@ class Server:
             raise RehearsalError(f"the server did not answer within {_ANSWER_SECONDS:g} s, which is SageMaker's limit")
         raise self._closed()
 
-    def stop(self) -> None:
-        """End the process group, and read what it has printed."""
+    def stop(self, own: Collection[int]) -> None:
+        """End all processes, and read what they have printed; see `serving`."""
         if self._process is None or self._reader is None:
             return
         end_group(self._process, _GRACE_SECONDS)
+        left = end_all(own)
+        if left:
+            self._log.event("ended what the server had left", processes=left)
+        if self._account is not None:
+            self._account.remove_files([_SHARED_MEMORY, self._root / "tmp"])
         self._reader.join(_ENDS_SECONDS)
         if not self._reader.is_alive() and self._process.stdout is not None:  # a process outside the group may hold it
             self._process.stdout.close()
@@ -170,15 +223,17 @@ class Server:
     def _start(self) -> None:
         if self._document.mode == "multi":
             (self._root / "tmp").mkdir(exist_ok=True)
+        entry_point = self._root / _ENTRY_POINT  # SageMaker starts `serve` through it
         try:
             self._process = subprocess.Popen(
-                ["serve"],  # noqa: S607 - the image's PATH has it
+                [*([str(entry_point)] if entry_point.exists() else []), "serve"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 cwd=str(self._root),
                 env=self._environment(),
                 start_new_session=True,
+                preexec_fn=None if self._account is None else self._account.enter,  # `user` is from Python 3.9 on
             )
         except OSError as error:
             raise RehearsalError(
@@ -193,6 +248,8 @@ class Server:
         variables.update(self._document.environment, SAGEMAKER_BIND_TO_PORT=str(self._port))
         if self._document.mode == "multi":
             variables["SAGEMAKER_MULTI_MODEL"] = "true"
+        if self._account is not None:
+            variables.update(HOME=str(self._account.home), TMPDIR=str(self._account.home))
         if self._root != Path("/"):
             variables["CDK_TRITON_STAND_IN_ROOT"] = str(self._root)
         return variables
@@ -206,6 +263,15 @@ class Server:
             found = _STAND_IN.search(line)
             if found is not None:
                 self.stand_ins[found["name"]] = None
+            elif not self.load_seconds:  # a warning about a request may have text of the request
+                self._read_start(line)
+
+    def _read_start(self, line: str) -> None:
+        version, warning = _VERSION.search(line), _WARNING.match(line)
+        if version is not None:
+            self.version = version["version"]
+        if warning is not None and len(self.warnings) < _KEPT_WARNINGS:
+            self.warnings[warning["text"].replace(f"{self.place}/", "")[:_WARNING_CHARACTERS]] = None
 
     def _is_ready(self) -> bool:
         answer = self._request("GET", "/ping", timeout=_PING_SECONDS)

@@ -1,4 +1,4 @@
-"""Reads the body of an answer: KServe v2 in JSON, with or without binary tensors after the header."""
+"""Reads bodies: KServe v2 in JSON, with or without binary tensors after the header."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import struct
 import sys
 from typing import Any, Mapping, NamedTuple, Sequence
 
-__all__ = ["AnswerError", "Tensor", "read_tensors"]
+__all__ = ["BINARY", "AnswerError", "Tensor", "read_tensors"]
 
-_BINARY = "application/vnd.sagemaker-triton.binary+json;json-header-size="
+BINARY = "application/vnd.sagemaker-triton.binary+json;json-header-size="
+"""The content type of a body with binary tensors begins so, and ends with the size of the header in bytes."""
 
 _TYPECODES = {
     "BOOL": "B",
@@ -45,19 +46,24 @@ class Tensor(NamedTuple):
     values: Sequence[Any]
 
 
-def read_tensors(body: bytes, content_type: str) -> dict[str, Tensor]:
-    """The outputs in a body, by their names, in its order.
+def read_tensors(body: bytes, content_type: str, side: str = "outputs") -> dict[str, Tensor]:
+    """The tensors in a body, by their names, in its order.
+
+    Args:
+        body: the body.
+        content_type: its content type.
+        side: `outputs` of an answer, or `inputs` of a request.
 
     Raises:
         AnswerError: the body is not an inference answer.
     """
     size = len(body)
     try:
-        if content_type.startswith(_BINARY):
-            size = int(content_type[len(_BINARY) :])
+        if content_type.startswith(BINARY):
+            size = int(content_type[len(BINARY) :])
         header = json.loads(body[:size].decode("utf-8"))
         tensors = {}
-        for entry in header["outputs"]:
+        for entry in header[side]:
             length = entry.get("parameters", {}).get("binary_data_size")
             if length is None:
                 values = _of_json(entry)

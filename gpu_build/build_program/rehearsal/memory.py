@@ -1,0 +1,159 @@
+"""Samples memory while a server runs: of the GPU, of its processes, and in /dev/shm."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any, Iterator
+
+from .processes import children, descendants
+
+__all__ = ["Memory", "gpu_driver", "sampled_memory"]
+
+_PERIOD_SECONDS = 0.25
+_FIRST_SECONDS = 10.0  # a driver without persistence initialises the GPU for the first program
+_MIB = 1 << 20
+_SHARED = "/dev/shm"  # noqa: S108 - where Python models exchange tensors with the server
+
+
+class Memory:
+    """The memory in use. Of several GPUs, a figure is that of the one with the most in use.
+
+    Attributes:
+        own: children of this process whose memory is not the server's.
+    """
+
+    def __init__(self) -> None:
+        self.own = children()
+        self._used: dict[str, int] = {}  # by the index of a GPU
+        self._marks: dict[str, dict[str, float | None]] = {"gpu": {}, "host": {}, "shared": {}}
+        self._peaks: dict[str, float] = {}
+        self._shared_before = _shared_mib()
+        self._has_line = threading.Event()
+
+    def mark(self, moment: str) -> None:
+        """Record what is in use now, under a name."""
+        for _ in range(2 if self.has_gpu else 0):  # the first line to come may be older than this call
+            self._has_line.clear()
+            self._has_line.wait(4 * _PERIOD_SECONDS)
+        for what, value in self._now().items():
+            self._marks[what][moment] = value
+
+    def sample(self) -> None:
+        """Notice a peak."""
+        for what, value in self._now().items():
+            if value is not None:
+                self._peaks[what] = max(value, self._peaks.get(what, 0.0))
+
+    def read(self, line: str) -> None:
+        """Take a line of `nvidia-smi`."""
+        index, _, used = line.partition(",")
+        if used.strip().isdigit():  # otherwise an error, or [N/A] of a GPU that is divided
+            self._used[index] = int(used)
+            self._has_line.set()
+            self.sample()
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether `nvidia-smi` has reported memory."""
+        return bool(self._used)
+
+    @property
+    def gpu_peak(self) -> float | None:
+        """The most memory of a GPU that was in use, in MiB."""
+        return self._peaks.get("gpu")
+
+    def figures(self) -> dict[str, Any]:
+        """The figures in MiB: `gpu` (None without a GPU), `host` and `shared`, each at its marks and at its `peak`."""
+        rows: dict[str, Any] = {what: {**marks, "peak": self._peaks.get(what)} for what, marks in self._marks.items()}
+        rows["shared"]["size"] = round(_shared_mib(total=True), 1)
+        return {**rows, "gpu": rows["gpu"] if self.has_gpu else None}
+
+    def _now(self) -> dict[str, float | None]:
+        return {
+            "gpu": max(list(self._used.values()), default=None),
+            "host": round(sum(map(_private_mib, descendants(self.own))), 1),
+            "shared": round(max(0.0, _shared_mib() - self._shared_before), 1),
+        }
+
+
+@contextlib.contextmanager
+def sampled_memory() -> Iterator[Memory]:
+    """The memory of what this process starts while this lasts, sampled four times a second."""
+    query = ["nvidia-smi", "--query-gpu=index,memory.used", "--format=csv,noheader,nounits"]
+    every = f"--loop-ms={_PERIOD_SECONDS * 1000:.0f}"
+    try:
+        smi = subprocess.Popen(
+            [*query, every], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+    except OSError:
+        smi = None
+    memory = Memory()
+    ended = threading.Event()
+    threads = [threading.Thread(target=_sample, args=(memory, ended), daemon=True)]
+    if smi is not None:
+        threads.append(threading.Thread(target=_follow, args=(smi, memory), daemon=True))
+    for thread in threads:
+        thread.start()
+    try:
+        _wait_for_gpu(smi, memory)
+        memory.mark("before")
+        yield memory
+    finally:
+        ended.set()
+        if smi is not None:
+            smi.kill()
+        for thread in threads:
+            thread.join()
+        if smi is not None and smi.stdout is not None:
+            smi.wait()
+            smi.stdout.close()
+
+
+def gpu_driver() -> str | None:
+    """The version of the driver on this host; None without one."""
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode("utf-8", "replace").partition("\n")[0].strip() or None
+
+
+def _wait_for_gpu(smi: subprocess.Popen[bytes] | None, memory: Memory) -> None:
+    patience = time.monotonic() + _FIRST_SECONDS
+    while smi is not None and not memory.has_gpu and smi.poll() is None and time.monotonic() < patience:
+        time.sleep(_PERIOD_SECONDS / 10)
+
+
+def _sample(memory: Memory, ended: threading.Event) -> None:
+    while not ended.wait(_PERIOD_SECONDS):
+        memory.sample()
+
+
+def _follow(smi: subprocess.Popen[bytes], memory: Memory) -> None:
+    assert smi.stdout is not None  # for the type checker: it is a pipe
+    for line in smi.stdout:
+        memory.read(line.decode("ascii", "replace"))
+
+
+def _private_mib(process: int) -> float:
+    """What a process shares with no other: libraries and /dev/shm are not counted."""
+    try:
+        _, resident, shared, *_ = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()
+    except OSError:  # it has ended
+        return 0.0
+    return (int(resident) - int(shared)) * resource.getpagesize() / _MIB
+
+
+def _shared_mib(*, total: bool = False) -> float:
+    try:
+        found = os.statvfs(_SHARED)
+    except OSError:
+        return 0.0
+    return (found.f_blocks if total else found.f_blocks - found.f_bfree) * found.f_frsize / _MIB

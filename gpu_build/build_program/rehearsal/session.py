@@ -1,0 +1,212 @@
+"""What happens with a server: it loads, answers, and answers several requests at once.
+
+Models of a multi-model endpoint are then unloaded, and loaded again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any, Iterator, Mapping
+
+from ..load_failures import failed_request
+from ..log import Log
+from ..stop import Stop, StoppedError
+from .account import Account
+from .comparison import difference, figures_of
+from .document import GoldenRequest, RehearsalDocument
+from .memory import Memory, gpu_driver, sampled_memory
+from .repetition import Latencies, repeat
+from .server import Answer, RehearsalError, Server, serving
+from .tensors import AnswerError, Tensor, read_tensors
+
+__all__ = ["Session", "differences"]
+
+_REPEATED_SECONDS = 5.0
+_REPEATED_SECONDS_OF_STAND_INS = 0.5  # enough to see that several requests at once are answered
+_SHORTEST_TEXT = 3
+_MESSAGE_CHARACTERS = 400
+
+
+class Session:
+    """A rehearsal of one repository.
+
+    Args:
+        document: what to rehearse.
+        out: gets the answers that are kept.
+        log: gets events.
+        stop: ends the rehearsal.
+
+    Attributes:
+        result: the figures so far; see `run.rehearse`.
+    """
+
+    def __init__(self, document: RehearsalDocument, out: Path, log: Log, stop: Stop) -> None:
+        self._document = document
+        self._out = out
+        self._log = log
+        self._stop = stop
+        self.result: dict[str, Any] = {
+            "load_seconds": None,
+            "requests": [],
+            "memory": None,
+            "latency": None,
+            "skipped": [],
+        }
+
+    def run(self, server: Server, repository: Path) -> str | None:
+        """Rehearse, and return the sentence of the first failure; None if everything passes."""
+        try:
+            with sampled_memory() as memory:
+                try:
+                    with serving(server, repository, memory.own):
+                        self._use(server, memory)
+                    memory.mark("after")
+                finally:
+                    self.result["memory"] = memory.figures()
+        except (RehearsalError, StoppedError) as error:
+            return error.reason
+        return None
+
+    def _use(self, server: Server, memory: Memory) -> None:
+        self.result["load_seconds"] = round(server.load_seconds, 3)
+        memory.mark("loaded")
+        failed = []
+        for number, request in enumerate(self._document.requests):
+            row = self._asked(server, number, request)
+            self.result["requests"].append(row)
+            if row["reason"] is not None:
+                failed.append(f"{row['name']}: {row['reason']}")
+        if failed:
+            raise RehearsalError(failed[0])
+        if self._document.requests:
+            self.result["latency"] = self._repeated(server).figures()
+        if self._document.mode == "multi":
+            self._loaded_again(server, memory)
+        self._check_budgets(server, memory)
+
+    def _asked(self, server: Server, number: int, request: GoldenRequest) -> dict[str, Any]:
+        row: dict[str, Any] = {"name": request.name, "reason": None, "seconds": None, "largest_differences": {}}
+        try:
+            with _named(request.name):
+                answer = _answered(server, request.body.read_bytes(), request.content_type)
+            row["seconds"] = round(answer.seconds, 6)
+            if self._document.keep_answers:
+                (self._out / f"answer{number}").write_bytes(answer.body)
+                row["content_type"] = answer.content_type
+            row.update(_compared(request, answer))
+        except AnswerError as error:
+            row["reason"] = str(error)
+        return row
+
+    def _repeated(self, server: Server) -> Latencies:
+        def ask(body: bytes, content_type: str, name: str) -> float:
+            with _named(name):
+                try:
+                    return _answered(server, body, content_type).seconds
+                except AnswerError as error:
+                    raise RehearsalError(f"{error}, when {concurrency} are sent at once") from error
+
+        concurrency = self._document.budgets.concurrency
+        seconds = _REPEATED_SECONDS_OF_STAND_INS if server.stand_ins else _REPEATED_SECONDS
+        return repeat(self._document.requests, ask, concurrency, seconds)
+
+    def _loaded_again(self, server: Server, memory: Memory) -> None:
+        server.unload()
+        memory.mark("unloaded")
+        with _named("after it was unloaded"):
+            self.result["second_load_seconds"] = round(server.load(), 3)
+        for number, request in enumerate(self._document.requests[:1]):
+            row = self._asked(server, number, request)
+            if row["reason"] is not None:
+                raise RehearsalError(f"{row['name']}, after the models were loaded again: {row['reason']}")
+
+    def _check_budgets(self, server: Server, memory: Memory) -> None:
+        budgets = self._document.budgets
+        if budgets.load_seconds is not None and server.load_seconds > budgets.load_seconds:
+            raise RehearsalError(
+                f"the models took {server.load_seconds:.1f} s to load, but the budget is {budgets.load_seconds:g} s: "
+                "make them load faster, or raise the budget"
+            )
+        if budgets.gpu_memory_mib is not None and self._is_measured("gpu_memory_mib", server, memory.has_gpu):
+            peak = memory.gpu_peak or 0.0
+            if peak > budgets.gpu_memory_mib:
+                raise RehearsalError(
+                    f"{peak:,.0f} MiB of the GPU's memory were in use, but the budget is {budgets.gpu_memory_mib:,g} "
+                    "MiB: use fewer instances or smaller batches, or raise the budget"
+                )
+        latency = self.result["latency"]
+        if budgets.p99_milliseconds is not None and self._is_measured("p99_milliseconds", server, latency is not None):
+            found = latency["p99_milliseconds"]
+            if found > budgets.p99_milliseconds:
+                raise RehearsalError(
+                    f"the p99 latency of {latency['answers']} answers was {found:g} ms when "
+                    f"{budgets.concurrency} are sent at once, but the budget is {budgets.p99_milliseconds:g} ms: make "
+                    "the models faster, or raise the budget"
+                )
+
+    def _is_measured(self, budget: str, server: Server, is_known: bool) -> bool:
+        if server.stand_ins:
+            self.result["skipped"].append(f"{budget}: {', '.join(server.stand_ins)} ran as a stand-in on this machine")
+        elif not is_known:
+            self.result["skipped"].append(f"{budget}: there are no figures of it")
+        return is_known and not server.stand_ins
+
+
+def differences(account: Account | None) -> dict[str, str]:
+    """What is different from the endpoint, by its name."""
+    found = {
+        "role": "none: the server has no credentials",
+        "network": "the network of the job, not the endpoint's VPC or network isolation",
+        "driver": f"{gpu_driver() or 'none'}, that of the job's host",
+    }
+    if account is not None:
+        found["user"] = f"{account.name} instead of root"
+    return found
+
+
+def _answered(server: Server, body: bytes, content_type: str) -> Answer:
+    answer = server.invoke(body, content_type)
+    if answer.status != 200:
+        said = _without_texts(failed_request(answer.error, server.place), body, content_type)[:_MESSAGE_CHARACTERS]
+        raise AnswerError(f"the server answered with status {answer.status}: {said}")
+    return answer
+
+
+def _without_texts(message: str, body: bytes, content_type: str) -> str:
+    """A message of a model, which may repeat what it was asked."""
+    try:
+        inputs = read_tensors(body, content_type, "inputs").values()
+    except AnswerError:
+        return message
+    texts = {" ".join(bytes(text).decode("utf-8", "replace").split()) for text in _texts(inputs)}
+    for text in sorted(texts, key=len, reverse=True):
+        if len(text) >= _SHORTEST_TEXT:
+            message = message.replace(text, "…")
+    return message
+
+
+def _texts(tensors: Any) -> Iterator[Any]:
+    for tensor in tensors:
+        if tensor.datatype == "BYTES":
+            yield from tensor.values
+
+
+def _compared(request: GoldenRequest, answer: Answer) -> Mapping[str, Any]:
+    found = read_tensors(answer.body, answer.content_type)
+    expected: dict[str, Tensor] | None = None
+    if request.expected is not None:
+        expected = read_tensors(request.expected.read_bytes(), request.expected_type)
+    reason = difference(request.comparison, found, expected)
+    if reason is not None or expected is None:
+        return {"reason": reason}
+    return {"largest_differences": figures_of(found, expected)}
+
+
+@contextlib.contextmanager
+def _named(what: str) -> Iterator[None]:
+    """A failure of the server says what was asked of it."""
+    try:
+        yield
+    except RehearsalError as error:
+        raise RehearsalError(f"{what}: {error.reason}") from error

@@ -1,0 +1,75 @@
+"""In a job, a model's code runs under an account that reaches neither the job's folders nor its processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from pwd import getpwnam
+
+import pytest
+from tests.gpu_build.rehearsal.rehearsing import asked, write_input
+
+from build_program.log import Log
+from build_program.rehearsal.account import guarded_from, server_account
+from build_program.rehearsal.document import document_of
+from build_program.rehearsal.processes import children
+from build_program.rehearsal.server import RehearsalError, Server, serving
+from build_program.stop import Stop
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the account")]
+
+SERVE = """#!/bin/sh
+echo "account $(id -un) groups $(id -G)"
+for each in {inside}/request0 {output} /proc/{job}/environ; do
+    if [ -r "$each" ]; then echo "read $each"; fi
+done
+touch {root}/opt/ml/model/written "$HOME/written" "$TMPDIR/written" && echo "wrote"
+echo kept > {shared}
+setsid sleep 4321 > /dev/null 2>&1 &
+exit 3
+"""
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """A directory that every account can enter, unlike pytest's own."""
+    made = Path(tempfile.mkdtemp())
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+def test_the_server_of_a_job_has_an_account_without_rights(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside, output, root = directory / "in", directory / "out", directory / "root"
+    shared = Path("/dev/shm") / directory.name
+    for each in (inside / "repository", output, root, directory / "bin"):
+        each.mkdir(parents=True)
+    program = directory / "bin/serve"
+    program.write_text(SERVE.format(inside=inside, output=output, job=os.getpid(), root=root, shared=shared))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    document = document_of(write_input(inside, [(asked(), None)]), inside)
+    with guarded_from([inside, output]), server_account(root) as account:
+        server = Server(document, root, Log(StringIO()), Stop(time.monotonic() + 60), account)
+        served = serving(server, inside / "repository", children())
+        with pytest.raises(RehearsalError, match="ended with exit status 3"), served:
+            pytest.fail("a server that has ended is not ready")
+    assert account.name in ("triton-server", "nobody")
+    assert list(server.lines) == [f"account {account.name} groups {getpwnam(account.name).pw_gid}", "wrote"]
+    assert (inside.stat().st_mode & 0o777, output.stat().st_mode & 0o777) == (0o755, 0o755)
+    assert not shared.exists()
+    assert not list((root / "tmp").iterdir())
+    assert not list(filter(is_left, Path("/proc").glob("[0-9]*")))
+
+
+def is_left(process: Path) -> bool:
+    """Whether a process is the one that the server has detached."""
+    try:
+        return (process / "cmdline").read_bytes() == b"sleep\x004321\0"
+    except OSError:
+        return False
