@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from cdk_triton.artifacts.publisher_description import parse_serving, serving_document
-from cdk_triton.errors import ConfigurationError
+from cdk_triton.errors import ConfigurationError, RepositoryError
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Mode, ModelRepository
+from cdk_triton.triton.rehearsal import Rehearsal, rehearsal_in, rehearsal_table
 from cdk_triton.triton.repository import PromisedFiles, Recipe
+from cdk_triton.triton.repository_settings import read_settings
 
 __all__ = ["SERVED_METADATA", "ServedRepository", "served_document", "served_repositories"]
 
@@ -38,6 +40,7 @@ class ServedRepository:
             its value.
         acknowledge: the warnings that the app acknowledges, and those of the repository itself.
         recipes: the recipes of the app. A recipe of the user's own class is replaced by the files that it makes.
+        rehearsal: the golden requests of the app; None if the repository itself has them, or there are none.
     """
 
     construct: str
@@ -47,6 +50,7 @@ class ServedRepository:
     environment: ContainerEnvironment
     acknowledge: Mapping[str, str]
     recipes: tuple[Recipe, ...]
+    rehearsal: Rehearsal | None = None
 
     def read(self) -> ModelRepository:
         """Read the repository as the app does.
@@ -54,7 +58,9 @@ class ServedRepository:
         Raises:
             RepositoryError: the directory cannot be read.
         """
-        return ModelRepository.from_directory(self.directory, acknowledge=self.acknowledge, recipes=self.recipes)
+        return ModelRepository.from_directory(
+            self.directory, acknowledge=self.acknowledge, recipes=self.recipes, rehearsal=self.rehearsal
+        )
 
 
 def served_document(
@@ -81,6 +87,7 @@ def served_document(
                 "directory": os.path.relpath(each.root.resolve(), assembly.resolve()),
                 "acknowledge": dict(each.acknowledgements),
                 "recipes": [_recipe(recipe) for recipe in each.recipes if not isinstance(recipe, PromisedFiles)],
+                **_rehearsal(each),
             }
             for each in repositories
         ],
@@ -104,11 +111,21 @@ def served_repositories(construct: str, document: Mapping[str, Any], assembly: P
             directory = Path(os.path.relpath(assembly / each["directory"]))
             recipes = tuple(map(_parsed, each["recipes"]))
             mode = cast("Mode", document["mode"])
-            yield ServedRepository(construct, directory, mode, platform, environment, each["acknowledge"], recipes)
-    except (ConfigurationError, LookupError, TypeError, ValueError, AttributeError) as error:
+            rehearsal = rehearsal_in(directory, json.loads(each.get("rehearsal", "null")))
+            acknowledge = each["acknowledge"]
+            yield ServedRepository(construct, directory, mode, platform, environment, acknowledge, recipes, rehearsal)
+    except (ConfigurationError, RepositoryError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise ConfigurationError(
             f"another version of cdk-triton has written what {construct} serves ({error}): run `cdk synth` again"
         ) from error
+
+
+def _rehearsal(repository: ModelRepository) -> dict[str, str]:
+    """The golden requests that the app gives; those of `cdk-triton.toml` are read from there."""
+    given = repository.rehearsal
+    if given is None or given == read_settings(repository.root).rehearsal:
+        return {}
+    return {"rehearsal": json.dumps(rehearsal_table(given, repository.root))}
 
 
 def _recipe(recipe: Recipe) -> dict[str, Any]:

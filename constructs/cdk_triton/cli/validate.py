@@ -10,7 +10,7 @@ from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from cdk_triton.artifacts.served_repositories import ServedRepository
     from cdk_triton.checks import Report
     from cdk_triton.sagemaker import ServingPlatform
-    from cdk_triton.triton import Finding, ModelRepository
-
-    _Check = tuple[str, Callable[[], tuple[ModelRepository, Report]]]
+    from cdk_triton.triton import ContainerEnvironment, Finding, ModelRepository
+    from cdk_triton.triton import Mode as Served
 
 __all__ = ["validate"]
 
 _CONFIG = "config.pbtxt"
+
 _OF_A_PROJECT = ("cdk.json", ".cdk-triton")
 
 
@@ -40,6 +40,22 @@ class Mode(StrEnum):
 
     SINGLE = "single"
     MULTI = "multi"
+
+
+class _Check(NamedTuple):
+    """A repository to check.
+
+    Attributes:
+        construct: the path of the construct that serves it; "" if the user named its directory.
+        check: reads and checks it.
+        mode: how an endpoint serves it.
+        environment: makes the container's settings.
+    """
+
+    construct: str
+    check: Callable[[], tuple[ModelRepository, Report]]
+    mode: Served
+    environment: Callable[[], ContainerEnvironment]
 
 
 class FindingsFormat(StrEnum):
@@ -158,44 +174,36 @@ def validate(
     """Check model repositories, or those of an app; exit 1 if Triton or SageMaker would reject one."""
     _require_single_mode(mode, default_model, additional_models)
     if app is not None:
-        require_unused(context, "--app", "platform", "image", "mode", "default_model", "additional_models", "load")
+        require_unused(context, "--app", "platform", "image", "mode", "default_model", "additional_models")
         checks = _checks_of_app(app, directories, preflight)
     else:
         options = {"default_model": default_model, "additional_models": additional_models or (), "preflight": preflight}
         checks = _checks(directories, mode, platform_of(platform, image, takes_image=True), options)
     with _without_garbage_collection(), _failure_reported(output):
-        found = [_checked(construct, check, ignored) for construct, check in checks]
+        found = [_checked(each, ignored) for each in checks]
     if load:
-        found = _rehearsed(found, mode, output, default_model, additional_models or ())
+        found = _rehearsed(found, checks, output)
     _print(output, found)
     if any(each.is_rejected(strict=strict) for each in found):
         raise typer.Exit(1)
 
 
-def _rehearsed(
-    found: Sequence[Checked],
-    mode: Mode,
-    output: FindingsFormat,
-    default_model: str | None,
-    additional_models: Sequence[str],
-) -> list[Checked]:
+def _rehearsed(found: Sequence[Checked], checks: Sequence[_Check], output: FindingsFormat) -> list[Checked]:
     """With a rehearsal of each repository that has no errors."""
     from cdk_triton.cli.extras import require_extra
     from cdk_triton.cli.progress import working
     from cdk_triton.cli.rehearsal.running import rehearse_or_say_why
-    from cdk_triton.triton import ContainerEnvironment
 
     require_extra("local", "validate --load")
     if output is FindingsFormat.SARIF:
         raise typer.BadParameter("a rehearsal has no findings: use --format text or json", param_hint="--load")
-    environment = ContainerEnvironment(default_model_name=default_model, additional_models=tuple(additional_models))
     rehearsed = []
-    for each in found:
+    for each, check in zip(found, checks, strict=True):
         if each.is_rejected():
             rehearsed.append(each)
             continue
         with working(f"rehearsing {each.name}"):
-            outcome = rehearse_or_say_why(each.repository, mode.value, environment)
+            outcome = rehearse_or_say_why(each.repository, check.mode, check.environment())
         rehearsed.append(each._replace(rehearsal=outcome))
     return rehearsed
 
@@ -203,7 +211,10 @@ def _rehearsed(
 def _checks_of_app(app: Path, directories: list[Path] | None, preflight: bool) -> list[_Check]:
     if directories:
         raise typer.BadParameter("name directories, or the app with --app, but not both", param_hint="DIR")
-    return [(each.construct, partial(_check_served, each, preflight)) for each in _served(app)]
+    return [
+        _Check(each.construct, partial(_check_served, each, preflight), each.mode, partial(_environment_of, each))
+        for each in _served(app)
+    ]
 
 
 def _checks(
@@ -211,15 +222,29 @@ def _checks(
 ) -> list[_Check]:
     if not directories:
         raise typer.BadParameter("name the directory of a model repository, or the app with --app", param_hint="DIR")
-    return [("", partial(_check_directory, each, mode, platform, options)) for each in directories]
+    return [
+        _Check("", partial(_check_directory, each, mode, platform, options), mode.value, partial(_environment, options))
+        for each in directories
+    ]
 
 
-def _checked(
-    construct: str, check: Callable[[], tuple[ModelRepository, Report]], ignored: Sequence[str] | None
-) -> Checked:
-    repository, report = check()
+def _environment(options: Mapping[str, Any]) -> ContainerEnvironment:
+    from cdk_triton.triton import ContainerEnvironment
+
+    return ContainerEnvironment(
+        default_model_name=options["default_model"], additional_models=tuple(options["additional_models"])
+    )
+
+
+def _environment_of(served: ServedRepository) -> ContainerEnvironment:
+    """Without the models' own variables, of which the cloud assembly has only names."""
+    return replace(served.environment, variables={})
+
+
+def _checked(each: _Check, ignored: Sequence[str] | None) -> Checked:
+    repository, report = each.check()
     shown, hidden = _split_ignored(report, ignored)
-    return Checked(repository, shown, hidden, construct)
+    return Checked(repository, shown, hidden, each.construct)
 
 
 def _check_directory(

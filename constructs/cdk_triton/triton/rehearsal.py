@@ -16,6 +16,7 @@ The table itself has the limits: `[rehearsal]` with `max_load_seconds = 60`, or 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
@@ -27,7 +28,7 @@ from cdk_triton._wording import did_you_mean
 from cdk_triton.errors import ConfigurationError, RepositoryError
 from cdk_triton.triton.environment import ContainerEnvironment
 
-__all__ = ["GOLDEN_DIRECTORY", "GoldenRequest", "Rehearsal", "Tolerance", "rehearsal_in"]
+__all__ = ["GOLDEN_DIRECTORY", "GoldenRequest", "Rehearsal", "Tolerance", "rehearsal_in", "rehearsal_table"]
 
 GOLDEN_DIRECTORY: Final = "golden"
 """The directory of a repository for files of golden requests. It is not a model, and the archive does not have it."""
@@ -236,6 +237,29 @@ def rehearsal_in(file: Path, table: object) -> Rehearsal | None:
         return Rehearsal([_request(file, each) for each in rows], **settings)
     except ConfigurationError as error:
         raise RepositoryError(f"{file}, [rehearsal]: {error}") from error
+
+
+def rehearsal_table(rehearsal: Rehearsal, root: Path) -> dict[str, Any]:
+    """The table that `rehearsal_in` reads, with paths from the repository in `root`."""
+    table = _given(rehearsal)
+    return {**table, "requests": [_given(each, root) for each in rehearsal.requests]}
+
+
+def _given(value: Rehearsal | GoldenRequest | Tolerance, root: Path = Path()) -> dict[str, Any]:
+    """The arguments that differ from their defaults."""
+    rows = {}
+    for each in fields(value):
+        given = getattr(value, each.name)
+        if each.name == "requests" or given is None or given is False or given == {}:
+            continue
+        if each.name in ("request", "expect"):
+            given = Path(os.path.relpath(root / given, root)).as_posix()
+        elif isinstance(given, Tolerance):
+            given = _given(given)
+        elif isinstance(given, Mapping):
+            given = dict(given)
+        rows[each.name] = given
+    return rows
 
 
 def _request(file: Path, row: object) -> GoldenRequest:

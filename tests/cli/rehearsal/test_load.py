@@ -14,12 +14,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import numpy as np
 import pytest
 from tests.docs.blocks import is_shown, of_kind
 
 from build_program.rehearsal import server
 from build_program.rehearsal.run import main
+from cdk_triton import GoldenRequest, Rehearsal, Tolerance, TritonModel, TritonMultiModel
 from cdk_triton.rehearsal.document import write_folder
 from cdk_triton.rehearsal.requests import golden_requests
 from cdk_triton.triton import ModelRepository
@@ -183,6 +185,35 @@ def test_several_repositories_are_reported_each(run: Any, repository: Callable[.
     assert outcome.status == 1
     assert ("one.json" in first["reason"], first["log"]) == (True, None)
     assert second["reason"].endswith("is not the label 'dog'")
+
+
+def test_an_app_is_rehearsed_as_it_serves_its_repositories(
+    run: Any, repository: Callable[..., Path], tmp_path: Path
+) -> None:
+    root = repository(comparison='label = "dog"')
+    (root / "golden/two.json").write_text(request(-1.0))
+    expected = np.array([[-2.0, 4.5]], np.float32)
+    np.savez(root / "golden/two.npz", y=expected)
+    given = Rehearsal(
+        [
+            GoldenRequest("golden/two.json", "golden/two.npz", tolerance=Tolerance(1.0, 0.0)),
+            GoldenRequest("golden/two.json", "golden/two.npz", cosine=0.0),
+        ],
+        environment={"GREETING": "hello"},
+    )
+    models = [ModelRepository.from_directory(root, rehearsal=given), ModelRepository.from_directory(root)]
+    app = cdk.App(outdir=str(tmp_path / "cdk.out"), builtin_cloud_formation_validation=False)
+    stack = cdk.Stack(app, "Text")
+    TritonMultiModel(stack, "Fleet", platform="25.09/ml.g5.xlarge", ensembles={"text": models[0]})
+    TritonModel(stack, "Model", platform="25.09/ml.g5.xlarge", repository=models[1])
+    app.synth()
+
+    outcome = run("validate", "--app", tmp_path / "cdk.out", "--load", "--format", "json")
+    found = {each["construct"]: each for each in json.loads(outcome.out)["rehearsals"]}
+    assert outcome.status == 1
+    fleet, model = found["Text/Fleet"], found["Text/Model"]
+    assert (fleet["reason"], [each["name"] for each in fleet["requests"]]) == (None, ["golden/two.json"] * 2)
+    assert model["reason"] == "golden/one.json: the first text of 'label' is not the label 'dog'"
 
 
 @pytest.mark.parametrize(("entry", "asked"), [("model", ["a random request"]), ("ens", [])])
