@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cdk_triton.triton import ModelRepository
 
 __all__ = [
+    "JOB_START_MINUTES",
     "Build",
     "build_inputs",
     "ensemble_document",
@@ -33,7 +34,7 @@ __all__ = [
     "s3_files",
 ]
 
-_JOB_START_MINUTES: Final = 8.0
+JOB_START_MINUTES: Final = 8.0
 """Until the program runs: a machine with a GPU is found and pulls an image of many gigabytes. A guess, not measured."""
 
 _ENSEMBLE_MINUTES: Final = 0.5
@@ -147,7 +148,7 @@ def job_minutes(builds: Sequence[float]) -> float:
     Args:
         builds: the minutes of each `Build`.
     """
-    return _JOB_START_MINUTES + sum(builds) if builds else 0.0
+    return JOB_START_MINUTES + sum(builds) if builds else 0.0
 
 
 def in_order(recipes: Iterable[BuildRecipe]) -> tuple[BuildRecipe, ...]:

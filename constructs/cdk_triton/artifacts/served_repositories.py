@@ -11,8 +11,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
+from cdk_triton.artifacts.build_plan import JOB_START_MINUTES
 from cdk_triton.artifacts.publisher_description import parse_serving, serving_document
 from cdk_triton.errors import ConfigurationError, RepositoryError
 from cdk_triton.sagemaker import ServingPlatform
@@ -21,10 +22,58 @@ from cdk_triton.triton.rehearsal import Rehearsal, rehearsal_in, rehearsal_table
 from cdk_triton.triton.repository import PromisedFiles, Recipe
 from cdk_triton.triton.repository_settings import read_settings
 
-__all__ = ["SERVED_METADATA", "ServedRepository", "served_document", "served_repositories"]
+__all__ = [
+    "SERVED_METADATA",
+    "GpuMinutes",
+    "ServedRepository",
+    "WorkMinutes",
+    "gpu_minutes",
+    "served_document",
+    "served_repositories",
+]
 
 SERVED_METADATA: Final = "cdk-triton:Repositories"
 """The type of the metadata of a `TritonModel` or `TritonMultiModel`."""
+
+
+class WorkMinutes(NamedTuple):
+    """Roughly how long a job works that builds and rehearses the repositories of a construct, in minutes.
+
+    Attributes:
+        builds: for all builds; 0 without recipes.
+        rehearsals: for all rehearsals; 0 without golden requests.
+    """
+
+    builds: float
+    rehearsals: float
+
+
+class GpuMinutes(NamedTuple):
+    """Roughly how long the jobs of an app take that finds nothing in the store.
+
+    Attributes:
+        jobs: how many jobs start.
+        starting: the minutes until their programs run, together.
+        builds: the minutes of all builds.
+        rehearsals: the minutes of all rehearsals.
+    """
+
+    jobs: int
+    starting: float
+    builds: float
+    rehearsals: float
+
+    @property
+    def sentence(self) -> str:
+        """The minutes in words."""
+        total = self.starting + self.builds + self.rehearsals
+        parts = (("start", self.starting), ("build", self.builds), ("rehearse", self.rehearsals))
+        detail = ", ".join(f"{minutes:.0f} to {verb}" for verb, minutes in parts if minutes)
+        jobs = f"{self.jobs} jobs with a GPU, which take" if self.jobs > 1 else "a job with a GPU, which takes"
+        return (
+            f"a deployment that finds nothing in the store starts {jobs} about {total:.0f} minutes ({detail}), a rough "
+            "estimate"
+        )
 
 
 @dataclass(frozen=True)
@@ -69,6 +118,7 @@ def served_document(
     platform: ServingPlatform,
     environment: ContainerEnvironment,
     assembly: Path,
+    minutes: WorkMinutes,
 ) -> dict[str, Any]:
     """The description as JSON.
 
@@ -78,8 +128,10 @@ def served_document(
         platform: the platform that serves them.
         environment: the container's settings.
         assembly: the directory of the cloud assembly, to which the directories are relative, so that both can move.
+        minutes: how long a job takes that builds and rehearses all of them.
     """
     return {
+        "minutes": minutes._asdict(),
         "mode": mode,
         **serving_document(platform, environment),
         "repositories": [
@@ -92,6 +144,25 @@ def served_document(
             for each in repositories
         ],
     }
+
+
+def gpu_minutes(documents: Iterable[Mapping[str, Any]]) -> GpuMinutes | None:
+    """The minutes of the jobs of an app, from its descriptions; None if it builds and rehearses nothing.
+
+    Raises:
+        ConfigurationError: another version of the library wrote a description.
+    """
+    try:
+        works = [WorkMinutes(**each["minutes"]) for each in documents]
+    except (LookupError, TypeError) as error:
+        raise ConfigurationError(
+            f"another version of cdk-triton has written the app ({error}): run `cdk synth` again"
+        ) from error
+    jobs = [each for each in works if each.builds or each.rehearsals]
+    if not jobs:
+        return None
+    builds, rehearsals = sum(each.builds for each in jobs), sum(each.rehearsals for each in jobs)
+    return GpuMinutes(len(jobs), len(jobs) * JOB_START_MINUTES, builds, rehearsals)
 
 
 def served_repositories(construct: str, document: Mapping[str, Any], assembly: Path) -> Iterator[ServedRepository]:

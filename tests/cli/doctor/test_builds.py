@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA
+from cdk_triton.artifacts.served_repositories import SERVED_METADATA
 from cdk_triton.protocol.plan import BuildInput, BuildMachine, Commit, EnsembleBuild, StackPlan
 from cdk_triton.protocol.publisher import DeclaredBuilds
 
@@ -104,6 +107,20 @@ def test_the_machines_of_a_fleet_need_no_quota(
 @pytest.mark.parametrize("plans", [[], [WITHOUT_RECIPES]], ids=["no model", "no recipe"])
 def test_an_app_that_builds_nothing_is_not_mentioned(plans: Any, doctor: Any, aws: Any, assembly: Any) -> None:
     assert f"{SUBJECT}: " not in doctor("--app", assembly("Served", _template(len(plans)), plans)).out
+
+
+def test_gpu_minutes_of_builds_and_rehearsals(doctor: Any, aws: Any, assembly: Any) -> None:
+    app = Path(assembly("Served", _template(0), []))
+    manifest = json.loads((app / "manifest.json").read_text())
+    works = [{"builds": 5.5, "rehearsals": 3.0}, {"builds": 0, "rehearsals": 1.2}, {"builds": 0, "rehearsals": 0}]
+    manifest["artifacts"]["Served"]["metadata"] = {
+        f"/Served/Model{number}": [{"type": SERVED_METADATA, "data": {"minutes": work}}]
+        for number, work in enumerate(works)
+    }
+    (app / "manifest.json").write_text(json.dumps(manifest))
+    assert doctor("--app", str(app)).graded("GPU minutes of the app") == "ok"
+    found = " ".join(doctor("--app", str(app)).out.split())
+    assert "starts 2 jobs with a GPU, which take about 26 minutes (16 to start, 6 to build, 4 to rehearse)" in found
 
 
 def test_a_platform_adds_no_quota_of_a_builder_that_the_app_does_not_use(doctor: Any, aws: Any, assembly: Any) -> None:

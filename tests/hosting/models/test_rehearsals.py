@@ -27,6 +27,8 @@ from cdk_triton import (
     assert_no_errors,
 )
 from cdk_triton.artifacts import artifact_key
+from cdk_triton.artifacts.served_repositories import SERVED_METADATA, gpu_minutes
+from cdk_triton.cli.artifacts.assembly import read_metadata
 from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.protocol.plan import StackPlan
 from cdk_triton.rehearsal.prepared import PreparedRehearsal
@@ -100,6 +102,18 @@ def test_a_rehearsal_needs_the_machine_of_a_builder(world: World, app: cdk.App, 
     assert builder is not None
     assert builder.kind == "codebuild"
     assert world.only(stack, DELIVERY)["Properties"]["BuildImage"]
+
+
+def test_the_cloud_assembly_tells_the_minutes(world: World, app: cdk.App, stack: cdk.Stack) -> None:
+    plan = golden(world.repository_with_plan())
+    models = {"Built": plan, "Rehearsed": golden(world.repository("other")), "Plain": world.repository("plain")}
+    for name, repository in models.items():
+        TritonModel(stack, name, repository=repository, platform=world.platform)
+    app.synth()
+    found = gpu_minutes(data for _, data, _ in read_metadata(Path(app.outdir), SERVED_METADATA))
+    assert found is not None
+    assert (found.jobs, found.starting, round(found.rehearsals)) == (2, 16, 2)
+    assert found.builds > 1
 
 
 def test_golden_requests_change_no_archive(world: World, app: cdk.App, stack: cdk.Stack) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cdk_triton.cli.artifacts.assembly import read_plans, read_templates
+from cdk_triton.artifacts.served_repositories import SERVED_METADATA, gpu_minutes
+from cdk_triton.cli.artifacts.assembly import read_metadata, read_plans, read_templates
 from cdk_triton.cli.doctor.account import Account
 from cdk_triton.cli.doctor.answers import Answer, State
 from cdk_triton.cli.doctor.endpoints import of_type
@@ -18,9 +19,10 @@ from cdk_triton.protocol.documents import DocumentError
 from cdk_triton.protocol.plan import BuildMachine, StackPlan
 from cdk_triton.protocol.publisher import DeclaredBuilds
 
-__all__ = ["SUBJECT", "builds"]
+__all__ = ["MINUTES", "SUBJECT", "builds", "minutes"]
 
 SUBJECT = "builds of the app"
+MINUTES = "GPU minutes of the app"
 
 
 def builds(account: Account, app: Path) -> Iterator[Answer]:
@@ -28,11 +30,11 @@ def builds(account: Account, app: Path) -> Iterator[Answer]:
 
     A publisher with recipes runs up to `max_builds` at once.
 
-    A model with recipes is one build, and CloudFormation deploys the models of a stack side by side. Models that need
-    the same archives, such as instance pools of one GPU, share a build. The command `cdk` deploys one stack after the
-    other, unless `--concurrency` lets it deploy several. An archive that is already in the store is not built again,
-    but only the deployment looks for it there. CodeBuild queues builds above the quota ("Builds in AWS CodeBuild").
-    SageMaker rejects such a job, and the handler starts it in a later poll.
+    A model with recipes or golden requests is one build, and CloudFormation deploys the models of a stack side by side.
+    Models that need the same archives, such as instance pools of one GPU, share a build. The command `cdk` deploys one
+    stack after the other, unless `--concurrency` lets it deploy several. An archive that is already in the store is not
+    built again, but only the deployment looks for it there. CodeBuild queues builds above the quota ("Builds in AWS
+    CodeBuild"). SageMaker rejects such a job, and the handler starts it in a later poll.
 
     Args:
         account: the account that the app would be deployed to.
@@ -48,9 +50,7 @@ def builds(account: Account, app: Path) -> Iterator[Answer]:
     for machine, count in (each for template in templates for each in _publisher_builds(template)):
         most |= Counter() if fleets_alone and machine == _CODEBUILD else Counter({machine: count})
     for _, plans in read_plans(app, account.id, account.region):
-        distinct = {
-            (_quota_of_machine(plan.builder), _keys_to_build(plan)) for plan in plans if plan.builder is not None
-        }
+        distinct = {(_quota_of_machine(plan.builder), _work_of(plan)) for plan in plans if plan.builder is not None}
         machines = [machine for machine, _ in distinct]
         most |= Counter(each for each in machines if not (fleets_alone and each == _CODEBUILD))
     for service in sorted({service for service, _ in most}):
@@ -66,8 +66,10 @@ def builds(account: Account, app: Path) -> Iterator[Answer]:
 _CODEBUILD = ("codebuild", CODEBUILD_GPU)
 
 
-def _keys_to_build(plan: StackPlan) -> tuple[str, ...]:
-    return tuple(sorted(each.artifact_key for each in plan.commits if each.build is not None))
+def _work_of(plan: StackPlan) -> tuple[str, ...]:
+    """What a job makes: the keys of the archives that it builds, and of the rehearsals."""
+    built = (each.artifact_key for each in plan.commits if each.build is not None)
+    return tuple(sorted([*built, *(each.key for each in plan.rehearsals)]))
 
 
 def _quota_of_machine(builder: BuildMachine) -> tuple[str, str]:
@@ -90,6 +92,18 @@ def _publisher_builds(template: Mapping[str, Any]) -> Iterator[tuple[tuple[str, 
                     "run `cdk synth` again"
                 ) from error
             yield _quota_of_machine(declared.builder), declared.max_builds
+
+
+def minutes(account: Account, app: Path) -> Iterator[Answer]:
+    """Say how long the jobs with a GPU take, which AWS charges by the minute or second.
+
+    Raises:
+        ConfigurationError: a file of the cloud assembly cannot be read.
+    """
+    documents = (document for _, document, _ in read_metadata(app, SERVED_METADATA))
+    found = gpu_minutes(documents)
+    if found is not None:
+        yield Answer(subject=MINUTES, state=State.OK, found=found.sentence)
 
 
 def _builds_on_fleets_alone(templates: Iterable[Mapping[str, Any]]) -> bool:

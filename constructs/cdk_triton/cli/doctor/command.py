@@ -103,6 +103,7 @@ def _examine(platform: ServingPlatform | None, app: Path | None) -> Iterator[Ans
         for subject, of_app in (
             (instances.SUBJECT, instances.instances),
             (builds.SUBJECT, builds.builds),
+            (builds.MINUTES, builds.minutes),
             (publishers.SUBJECT, publishers.publishers),
             (stores.SUBJECT, stores.artifact_stores),
             (updates.SUBJECT, updates.updates),

@@ -85,7 +85,7 @@ def estimate(
         from cdk_triton.cli.estimate.trace import Instance
 
         instance = Instance(requests_per_second * 60, gpu_percent, start_up)
-        report = _report(requests, chosen, omitted, instance, price_per_hour)
+        report = _report(requests, chosen, omitted, instance, price_per_hour, _jobs(application, policies))
         if plot is not None:
             from cdk_triton.cli.estimate.plots import write_plot
 
@@ -128,8 +128,24 @@ def _policies(
     return [*chosen, *(of_text(each, instance_type) for each in written)], omitted
 
 
+def _jobs(app: Path | None, written: Sequence[str] | None) -> Sequence[str]:
+    """What the cost leaves out: the jobs of the app's deployments."""
+    from cdk_triton.artifacts.served_repositories import SERVED_METADATA, gpu_minutes
+    from cdk_triton.cli.artifacts.assembly import read_metadata
+
+    if app is None and written:
+        return []
+    found = gpu_minutes(document for _, document, _ in read_metadata(app or _DEFAULT_APP, SERVED_METADATA))
+    return [] if found is None else [f"the cost is that of instances: {found.sentence}"]
+
+
 def _report(
-    trace: Trace, policies: Sequence[Policy], omitted: Sequence[str], instance: Instance, per_hour: float | None
+    trace: Trace,
+    policies: Sequence[Policy],
+    omitted: Sequence[str],
+    instance: Instance,
+    per_hour: float | None,
+    jobs: Sequence[str],
 ) -> Report:
     from cdk_triton.cli.estimate.report import Report
 
@@ -139,7 +155,7 @@ def _report(
     if instance.gpu_percent is not None and not any(each.follows_gpu for each in policies):
         notes.append("--gpu-percent is not used: no policy follows the GPU")
     notes += [f"not modelled: {what}" for what in (*omitted, *(one for each in policies for one in each.not_modelled))]
-    return Report(trace.source, trace.minutes, instance.requests / 60, rows, notes)
+    return Report(trace.source, trace.minutes, instance.requests / 60, rows, [*notes, *jobs])
 
 
 def _row(trace: Trace, policy: Policy, instance: Instance, prices: dict[str | None, Price]) -> Row:

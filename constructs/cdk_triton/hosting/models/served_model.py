@@ -12,7 +12,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton.artifacts.prepare import Prepared, prepare
-from cdk_triton.artifacts.served_repositories import SERVED_METADATA, served_document
+from cdk_triton.artifacts.served_repositories import SERVED_METADATA, WorkMinutes, served_document
 from cdk_triton.hosting.access.images import container_image
 from cdk_triton.hosting.access.network import connections, model_network
 from cdk_triton.hosting.models.assets import Artifact, CloudAssembly, stage
@@ -27,6 +27,7 @@ from cdk_triton.hosting.naming.findings import report, report_errors, report_not
 from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.hosting.store.store import store_of
+from cdk_triton.rehearsal.prepared import PreparedRehearsal
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Mode, ModelRepository
 from cdk_triton.triton.environment import container_variables
@@ -108,13 +109,10 @@ class ServedModel(Resource):
             labels |= dict.fromkeys(names, what)
         report_not_read(self, not_read)
         self._stateful_models = tuple(sorted({name for each in prepared.values() for name in each.stateful_models}))
-        distinct = {id(each): each for each in repositories.values()}.values()
-        if distinct:
-            described = served_document(distinct, mode, self.platform, settings, self._assembly.outdir)
-            self.node.add_metadata(SERVED_METADATA, described)
         warn_about_platform(self, self.platform)
         labelled = {labels[name]: each for name, each in prepared.items()}
         rehearsals = prepare_rehearsals(self, labelled, mode, settings, uncompressed=uncompressed)
+        self._describe(repositories, mode, settings, labelled, rehearsals or {})
         pack = rehearsals is not None and all(each.is_sound for each in prepared.values())
         artifacts = {
             name: stage(
@@ -138,6 +136,24 @@ class ServedModel(Resource):
             metadata=self._metadata,
         )
         return artifacts
+
+    def _describe(
+        self,
+        repositories: Mapping[str, ModelRepository],
+        mode: Mode,
+        settings: ContainerEnvironment,
+        prepared: Mapping[str, Prepared],
+        rehearsals: Mapping[str, PreparedRehearsal],
+    ) -> None:
+        """Describe the repositories in the cloud assembly, for `cdk-triton validate` and `doctor`."""
+        distinct = {id(each): each for each in repositories.values()}.values()
+        if distinct:
+            minutes = WorkMinutes(0, 0)
+            if self._store.promotes_from is None:
+                builds = sum(each.build_minutes for each in prepared.values())
+                minutes = WorkMinutes(round(builds, 1), round(sum(each.minutes for each in rehearsals.values()), 1))
+            described = served_document(distinct, mode, self.platform, settings, self._assembly.outdir, minutes)
+            self.node.add_metadata(SERVED_METADATA, described)
 
     def _serve(self, prefix: str, container: Mapping[str, object], artifact_key: str | None = None) -> None:
         """Create the role and the SageMaker Model.
