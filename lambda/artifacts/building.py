@@ -1,4 +1,4 @@
-"""Builds archives: every poll decides from locks, builds and jobs what each key still needs.
+"""Makes the products of jobs: every poll decides from locks, builds and jobs what each key still needs.
 
 The module `locks` has the rules.
 """
@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from protocol.plan import BuildMachine, Commit
 
-from .commits import commit_built
 from .failure import ArtifactError, NotYetError, with_log_tail
 from .invocation import Invocation
 from .jobs import is_out_of_sight, latest_end, refreshed
 from .locks import BuildState, KeyLock, Ledger
+from .products import BuiltArchive, Product
+from .rehearsals import Rehearsal
 from .reports import BrokenBuildError, read_failure
 from .request import Request
 from .starting import Reject, Wanted, resume, start
-from .storage import StoredObject
 
 __all__ = ["build", "build_each"]
 
@@ -32,100 +33,117 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _KeyState:
-    """The state of a key: committed (`archive`), free to be locked again (`lock`), being built, or failed.
+    """The state of a key: committed, free to be locked again (`lock`), being made (`state`), or failed.
 
     Attributes:
-        commit: the commit of the key.
-        archive: its committed archive.
+        product: the product of the key.
+        is_committed: whether the store has it.
         lock: the lock to write, in place of the one that was read.
         state: the build in progress.
-        failure: why there is no archive: reason, log lines and link.
+        failure: why it was not made: reason, log lines and link.
     """
 
-    commit: Commit
-    archive: StoredObject | None = None
+    product: Product
+    is_committed: bool = False
     lock: KeyLock | None = None
     state: BuildState | None = None
     failure: tuple[str, Sequence[str], str] | None = None
 
 
 def build(
-    pending: Sequence[Commit], builder: BuildMachine | None, request: Request, invocation: Invocation
-) -> dict[str, StoredObject]:
-    """Return the committed archives, by object key, when all of them are there.
+    pending: Sequence[Commit],
+    rehearsals: Sequence[Rehearsal],
+    builder: BuildMachine | None,
+    request: Request,
+    invocation: Invocation,
+) -> None:
+    """Return when the store has all archives and the passes of all rehearsals.
 
     Args:
         pending: the archives to build.
+        rehearsals: the rehearsals without a pass.
         builder: the machine that builds, from the build plan.
         request: the request.
         invocation: this invocation.
 
     Raises:
         NotYetError: the next poll has to go on.
-        ArtifactError: one of them cannot be built; all that were finished are committed.
+        ArtifactError: one of them cannot be made; all that were finished are committed.
     """
-    found = _key_states(pending, request, invocation)
-    failures = {_display_name(each.commit): each.failure for each in found if each.failure is not None}
-    if failures:
-        raise ArtifactError(_failure_text(failures))
+    found = _key_states([BuiltArchive(each) for each in pending], request, invocation)
+    _fail_if_one_has(found)
+    found += _key_states(rehearsals, request, invocation)
+    _fail_if_one_has(found)
     _start(found, builder, request, invocation, _fail)
     _require_finished(found)
-    return {each.archive.key: each.archive for each in found if each.archive is not None}
 
 
 def build_each(
-    pending: Sequence[Commit], builder: BuildMachine, request: Request, invocation: Invocation, reject: Reject
+    pending: Sequence[Commit],
+    rehearsals: Sequence[Rehearsal],
+    builder: BuildMachine,
+    request: Request,
+    invocation: Invocation,
+    reject: Reject,
 ) -> None:
     """As `build`, for archives of which each may fail alone.
 
     Args:
         pending: the archives to build, without those that were rejected before.
+        rehearsals: the rehearsals without a pass.
         builder: the machine that builds.
         request: the request.
         invocation: this invocation.
-        reject: takes an archive that cannot be built, and the reason.
+        reject: takes a product that cannot be made, and the reason.
 
     Raises:
         NotYetError: the next poll has to go on.
     """
-    found = _key_states(pending, request, invocation)
+    found = _key_states([BuiltArchive(each) for each in pending], request, invocation)
+    found += _key_states(rehearsals, request, invocation)
     for each in found:
         if each.failure is not None:
-            reject(each.commit, _failure_text({_display_name(each.commit): each.failure}))
+            reject(each.product, _failure_text([each]))
     _start(found, builder, request, invocation, reject)
     _require_finished(found)
 
 
-def _fail(_: Commit, reason: str) -> None:
+def _fail(_: Product, reason: str) -> None:
     raise ArtifactError(reason)
 
 
-def _key_states(pending: Sequence[Commit], request: Request, invocation: Invocation) -> list[_KeyState]:
+def _fail_if_one_has(found: Sequence[_KeyState]) -> None:
+    failures = [each for each in found if each.failure is not None]
+    if failures:
+        raise ArtifactError(_failure_text(failures))
+
+
+def _key_states(products: Sequence[Product], request: Request, invocation: Invocation) -> list[_KeyState]:
     ledger = Ledger(invocation.storage)
-    keys = [commit.artifact_key for commit in pending]
+    keys = [product.key for product in products]
     locks = dict(zip(keys, invocation.each(ledger.lock, keys), strict=True))
     ids = sorted({lock.build for lock in locks.values() if lock is not None})
     builds = refreshed(ids, request, ledger, invocation)
 
-    def decide(commit: Commit) -> _KeyState:
-        return _key_state(commit, locks[commit.artifact_key], builds, request, invocation)
+    def decide(product: Product) -> _KeyState:
+        return _key_state(product, locks[product.key], builds, request, invocation)
 
-    return list(invocation.each(decide, pending))
+    return list(invocation.each(decide, products))
 
 
 def _key_state(
-    commit: Commit,
+    product: Product,
     lock: KeyLock | None,
     builds: Mapping[str, BuildState | None],
     request: Request,
     invocation: Invocation,
 ) -> _KeyState:
-    key = commit.artifact_key
+    key = product.key
     if lock is None:
-        return _KeyState(commit, lock=KeyLock(key, commit.repository, "", 1, None, ""))
+        return _KeyState(product, lock=KeyLock(key, product.repository, "", 1, None, ""))
     state = builds[lock.build]
     if state is None or state.excludes(key):
-        return _KeyState(commit, lock=lock)
+        return _KeyState(product, lock=lock)
     if is_out_of_sight(state, invocation):
         until = datetime.fromtimestamp(latest_end(state), UTC).strftime("%Y-%m-%d %H:%M")
         reason = (
@@ -133,56 +151,53 @@ def _key_state(
             f"more; deploy the stack of the artifact store with this builder, or deploy again after {until} UTC, when "
             "the build must have ended"
         )
-        return _KeyState(commit, failure=(reason, [], state.link))
+        return _KeyState(product, failure=(reason, [], state.link))
     if state.ended is None:
-        return _KeyState(commit, lock=lock, state=state)
+        return _KeyState(product, lock=lock, state=state)
     try:
-        archive = commit_built(commit, state.build, invocation)
-        if archive is not None:
-            return _KeyState(commit, archive=archive)
-        failure = _failure(commit, state, invocation)
+        if product.commit(state.build, invocation):
+            return _KeyState(product, is_committed=True)
+        failure = _failure(product, state, invocation)
     except BrokenBuildError as error:
         failure = f"{error}; deploy again to start another build", [], state.ended.link
-    return _spent(commit, lock, state, failure, request)
+    return _spent(product, lock, state, failure, request)
 
 
 def _spent(
-    commit: Commit, lock: KeyLock, state: BuildState, failure: tuple[str, Sequence[str], str], request: Request
+    product: Product, lock: KeyLock, state: BuildState, failure: tuple[str, Sequence[str], str], request: Request
 ) -> _KeyState:
-    """Decide whether a key whose build ended without its archive is built again or fails the request."""
+    """Decide whether a key whose build ended without its product is made again or fails the request."""
     ended = state.ended
     assert ended is not None  # the caller looked
-    key, repository, etag = lock.artifact_key, lock.repository, lock.etag
+    key, repository, etag = lock.key, lock.repository, lock.etag
     reason = with_log_tail(*failure)
     if ended.status == "ABANDONED":
-        return _KeyState(commit, lock=KeyLock(key, repository, "", lock.attempt, lock.previous, etag))
+        return _KeyState(product, lock=KeyLock(key, repository, "", lock.attempt, lock.previous, etag))
     if ended.again and lock.attempt == 1:
         log.info("the build %s of %s ended with %s and is tried again", state.build, repository, ended.status)
-        return _KeyState(commit, lock=KeyLock(key, repository, "", 2, reason, etag))
+        return _KeyState(product, lock=KeyLock(key, repository, "", 2, reason, etag))
     if ended.at < request.started_at:
-        return _KeyState(commit, lock=KeyLock(key, repository, "", 1, reason, etag))
-    return _KeyState(commit, failure=failure)
+        return _KeyState(product, lock=KeyLock(key, repository, "", 1, reason, etag))
+    return _KeyState(product, failure=failure)
 
 
-def _failure(commit: Commit, state: BuildState, invocation: Invocation) -> tuple[str, Sequence[str], str]:
+def _failure(product: Product, state: BuildState, invocation: Invocation) -> tuple[str, Sequence[str], str]:
     ended = state.ended
     assert ended is not None  # the caller looked
-    own = read_failure(state.build, commit.artifact_key, invocation.storage)
+    own = read_failure(state.build, product.key, invocation.storage)
     return (ended.reason, [], ended.link) if own is None else (*own, ended.link)
 
 
-def _failure_text(failures: Mapping[str, tuple[str, Sequence[str], str]]) -> str:
+def _failure_text(failed: Sequence[_KeyState]) -> str:
+    """The reason of a request that fails; archives come before rehearsals, which need them."""
+    wording = failed[0].product.wording
+    failures = {each.product.name: each.failure for each in failed if each.product.wording == wording and each.failure}
     if len(failures) == 1:
-        ((ensemble, (reason, lines, link)),) = failures.items()
-        return with_log_tail(f"{ensemble} could not be built: {reason}", lines, link)
-    reasons = "; ".join(f"{ensemble}: {reason}" for ensemble, (reason, _, _) in failures.items())
+        ((name, (reason, lines, link)),) = failures.items()
+        return with_log_tail(f"{wording.failed.format(name)}: {reason}", lines, link)
+    reasons = "; ".join(f"{name}: {reason}" for name, (reason, _, _) in failures.items())
     (_, _, link) = next(iter(failures.values()))
-    return with_log_tail(f"{len(failures)} ensembles could not be built: {reasons}", [], link)
-
-
-def _display_name(commit: Commit) -> str:
-    """A repository with its platform, because all instance pools of a variant have the same repository."""
-    return f"{commit.repository!r} for {commit.platform}"
+    return with_log_tail(f"{wording.several_failed.format(len(failures))}: {reasons}", [], link)
 
 
 def _start(
@@ -199,40 +214,55 @@ def _start(
         ArtifactError: `reject` raised it, or the build plan does not name a builder.
     """
     unstarted = {each.state.build: each.state for each in found if each.state is not None and each.state.job is None}
-    free = [(each.commit, each.lock) for each in found if each.lock is not None and each.state is None]
+    unmade = {each.product.key for each in found if not each.is_committed}
+    locked = [each for each in found if each.lock is not None]
+    free = [each for each in locked if each.state is None]
     for state in unstarted.values():
         if state.holder != request.physical_id:
             raise NotYetError(f"another deployment is starting the build {state.build}", GOES_ON)
-    if not unstarted and not free:
+    if not unstarted and not _possible(free, unmade):
         return
     if builder is None:
-        raise ArtifactError("the plan has ensembles to build, but does not name a builder; synthesise the stack again")
+        raise ArtifactError(
+            "the plan has ensembles to build or to rehearse, but does not name a builder; synthesise the stack again"
+        )
     for state in unstarted.values():
-        ours = [(f.commit, f.lock) for f in found if f.lock is not None and f.state in (None, state)]
+        ours = _possible([each for each in locked if each.state in (None, state)], unmade)
         with _rejecting(ours, reject):
             resume(state, ours, builder, request, invocation, reject)
     if not unstarted:
-        with _rejecting(free, reject):
-            start(free, builder, request, invocation, reject)
+        wanted = _possible(free, unmade)
+        with _rejecting(wanted, reject):
+            start(wanted, builder, request, invocation, reject)
     raise NotYetError("a build was started", GOES_ON)
+
+
+def _possible(found: Sequence[_KeyState], unmade: AbstractSet[str]) -> Wanted:
+    """What one job can make: all but the rehearsals of archives that another job has to make first."""
+    here = {each.product.key for each in found}
+    missing = unmade - here
+    return [
+        (each.product, each.lock) for each in found if each.lock is not None and each.product.follows not in missing
+    ]
 
 
 @contextmanager
 def _rejecting(wanted: Wanted, reject: Reject) -> Iterator[None]:
-    """Reject all archives of a build that cannot be started."""
+    """Reject all products of a build that cannot be started."""
     try:
         yield
     except ArtifactError as error:
-        for commit, _ in wanted:
-            reject(commit, error.full)
+        for product, _ in wanted:
+            reject(product, error.full)
 
 
 def _require_finished(found: Sequence[_KeyState]) -> None:
     running = [each for each in found if each.state is not None]
     if not running:
         return
-    names = ", ".join(sorted(_display_name(each.commit) for each in running))
+    wording = running[0].product.wording
+    names = ", ".join(sorted(each.product.name for each in running if each.product.wording == wording))
     links = sorted({each.state.link for each in running if each.state is not None and each.state.link})
     before = [each.lock.previous for each in running if each.lock is not None and each.lock.previous]
-    reason = f"{names} is being built" + "".join(f" ({link})" for link in links[:1])
+    reason = wording.is_made.format(names) + "".join(f" ({link})" for link in links[:1])
     raise NotYetError(reason + "".join(f"; the previous build failed: {why[:300]}" for why in before[:1]), GOES_ON)

@@ -16,16 +16,21 @@ from .reports import BrokenBuildError, BuildReport, read_report
 from .storage import LostRaceError, Storage, StoredObject
 
 __all__ = [
+    "PROMOTED_FROM",
     "check_owner",
     "commit_archive",
     "commit_asset",
     "commit_built",
     "committed",
     "manifest_head",
+    "recorded_sha256",
     "stored",
 ]
 
 MANIFEST_SCHEMA = 1
+
+PROMOTED_FROM = "promoted-from"
+"""The key in the metadata of an archive of the bucket of the store that it was copied from."""
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +57,14 @@ def stored(commit: Commit, storage: Storage) -> StoredObject | None:
     """
     manifest = storage.read(commit.manifest)
     return None if manifest is None else _verified(commit, storage.head(commit.archive), manifest[0])
+
+
+def recorded_sha256(commit: Commit, storage: Storage) -> str | None:
+    """The SHA-256 of a committed archive, from its manifest; None if a synthesis has packed it."""
+    manifest = storage.read(commit.manifest)
+    build = {} if manifest is None else json.loads(manifest[0]).get("build", {})
+    sha256: str | None = build.get("archive", {}).get("sha256")
+    return sha256
 
 
 def commit_asset(commit: Commit, assets: str, invocation: Invocation) -> StoredObject:
@@ -147,7 +160,7 @@ def manifest_head(commit: Commit) -> dict[str, Any]:
 def _manifest(commit: Commit, archive: StoredObject, storage: Storage) -> bytes:
     document = manifest_head(commit)
     document["archive"] = {"key": archive.key, "size": archive.size, "etag": archive.etag}
-    if (origin := archive.metadata.get("promoted-from")) is not None:
+    if (origin := archive.metadata.get(PROMOTED_FROM)) is not None:
         document |= {"promoted_from": origin, **_report_from(origin, commit, storage)}
     elif commit.build is not None:
         document["build"] = _report_of(commit, archive, storage)

@@ -7,13 +7,15 @@ late. These rules make that safe:
 * The manifest is written last, and only if it is absent. It is the commit.
 * An object that is there already is verified before it counts as done.
 * An archive that is neither packed nor built is copied from the source store (`promotion`).
-* One job at a time builds an archive, for all requests (`locks`).
+* One job at a time builds an archive or rehearses it, for all requests (`locks`).
+* An archive is used when each of its rehearsals has a pass (`rehearsals`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Sequence
 from functools import partial
 
 from protocol.documents import DocumentError, OtherVersionError
@@ -28,6 +30,7 @@ from .files import commit_files
 from .invocation import Invocation
 from .multi_model_index import write_index
 from .promotion import promote
+from .rehearsals import missing_rehearsals
 from .request import Request
 from .storage import Storage, StoredObject
 
@@ -49,15 +52,16 @@ def ensure(request: Request, invocation: Invocation) -> None:
     """
     storage = invocation.storage
     plan = read_plan(request, storage)
-    find_or_commit = partial(_find_or_commit, assets=request.plan_bucket, invocation=invocation)
+    find_or_commit = partial(_archives, assets=request.plan_bucket, invocation=invocation)
     for commit in (commit for commit in plan.commits if commit.files is not None):
         commit_files(commit, request.plan_bucket, invocation)
     packed = [commit for commit in plan.commits if commit.files is None]
-    found = list(invocation.each(find_or_commit, packed))
-    archives = {archive.key: archive for archive in found if archive is not None}
+    archives = find_or_commit(packed)
     pending = [commit for commit in packed if commit.archive not in archives]
-    if pending:
-        archives |= build(pending, plan.builder, request, invocation)
+    rehearsals = missing_rehearsals(plan, archives, request, invocation)
+    if pending or rehearsals:
+        build(pending, rehearsals, plan.builder, request, invocation)
+        archives |= find_or_commit(pending)
     if plan.fleet is not None:
         list(invocation.each(partial(_serve, archives=archives, invocation=invocation), plan.fleet.copies))
         write_index(plan.fleet, storage)
@@ -91,6 +95,12 @@ def read_plan(request: Request, storage: Storage) -> StackPlan:
             f"cdk-triton did not write this plan ({error}); synthesise the stack again, and deploy it with the assets "
             "of that synthesis"
         ) from error
+
+
+def _archives(commits: Sequence[Commit], assets: str, invocation: Invocation) -> dict[str, StoredObject]:
+    """The committed archives, by object key; those that must be built are absent."""
+    find_or_commit = partial(_find_or_commit, assets=assets, invocation=invocation)
+    return {archive.key: archive for archive in invocation.each(find_or_commit, commits) if archive is not None}
 
 
 def _find_or_commit(commit: Commit, assets: str, invocation: Invocation) -> StoredObject | None:

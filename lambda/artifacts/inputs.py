@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from protocol.layout import build_inputs_prefix
-from protocol.plan import BuildInput, BuildMachine, Commit
+from protocol.plan import BuildInput, BuildMachine
 
 from .copying import copy_if_absent, reading
 from .failure import ArtifactError, NotYetError
 from .invocation import Invocation
+from .products import Product
 from .storage import LostRaceError, StoredObject
 from .turn import RESERVE_MILLIS, TurnIsOverError
 
@@ -25,6 +26,9 @@ SPARE_MINUTES = 5
 """The build program ends itself this long before the service ends the job: CodeBuild uploads nothing of a build that
 it timed out."""
 
+_KEYS = {"ensembles": "artifact_key", "rehearsals": "key"}
+"""The sections of `plan.json`, and the field of their entries that has the key of the product."""
+
 HASHED_HERE_BYTES = 2 * 1024**3
 """The size of an input that one invocation can read beside another one, at the 28 MB/s that docs/many_ensembles.md
 assumes. The build program checks the hash of every input in any case. A check here saves the minutes that a machine
@@ -32,19 +36,19 @@ takes to start."""
 
 
 def copy_inputs(
-    build: str, builder: BuildMachine, commits: Sequence[Commit], assets: str, invocation: Invocation
+    build: str, builder: BuildMachine, products: Sequence[Product], assets: str, invocation: Invocation
 ) -> dict[str, str]:
-    """Copy the build program and the inputs of these commits into the build's input folder, each once.
+    """Copy the build program and the inputs of these products into the build's input folder, each once.
 
     Args:
         build: the build's id.
         builder: the machine that builds; it names the build program.
-        commits: the archives to build.
+        products: what the job makes.
         assets: the build plan's bucket.
         invocation: this invocation.
 
     Returns:
-        By artifact key, the reason why an archive cannot be built: an input is missing, or its hash differs from the
+        By key, the reason why a product cannot be made: an input is missing, or its hash differs from the
         build plan.
 
     Raises:
@@ -52,22 +56,29 @@ def copy_inputs(
         ArtifactError: the build program is missing.
     """
     _copy_input(build, assets, invocation, builder.program)
-    needed = {source.path: source for commit in commits for source in _inputs_of(commit)}
+    together = {product.key for product in products}
+    inputs = {product.key: product.inputs(together) for product in products}
+    needed = {source.path: source for sources in inputs.values() for source in sources}
     results = invocation.each(partial(_try_copy, build, assets, invocation), needed.values())
     faults = dict(zip(needed, results, strict=True))
-    found = {commit.artifact_key: [faults[source.path] for source in _inputs_of(commit)] for commit in commits}
+    found = {key: [faults[source.path] for source in sources] for key, sources in inputs.items()}
     return {key: "; ".join(filter(None, reasons)) for key, reasons in found.items() if any(reasons)}
 
 
-def write_build_plan(build: str, builder: BuildMachine, commits: Iterable[Commit], invocation: Invocation) -> list[str]:
-    """Write the build program's `plan.json` if it is absent; return the keys in the stored one."""
-    ensembles = [dict(commit.build.ensemble) for commit in commits if commit.build is not None]
+def write_build_plan(
+    build: str, builder: BuildMachine, products: Sequence[Product], invocation: Invocation
+) -> list[str]:
+    """Write the build program's `plan.json` if it is absent; return the keys of the products in the stored one."""
+    together = {product.key for product in products}
+    sections: dict[str, Any] = {
+        name: [dict(each.entry(together)) for each in products if each.section == name] for name in _KEYS
+    }
     document = {
         "schema": SCHEMA,
         "build": build,
         "deadline_seconds": (builder.timeout_minutes - SPARE_MINUTES) * 60,
         "platform": builder.platform,
-        "ensembles": ensembles,
+        **sections,
     }
     key = f"{build_inputs_prefix(build)}plan.json"
     try:
@@ -76,12 +87,8 @@ def write_build_plan(build: str, builder: BuildMachine, commits: Iterable[Commit
         found = invocation.storage.read(key)
         if found is None:
             raise NotYetError(f"s3://{invocation.storage.bucket}/{key} vanished") from None
-        ensembles = json.loads(found[0])["ensembles"]
-    return sorted(ensemble["artifact_key"] for ensemble in ensembles)
-
-
-def _inputs_of(commit: Commit) -> tuple[BuildInput, ...]:
-    return () if commit.build is None else commit.build.inputs
+        document = json.loads(found[0])
+    return sorted(entry[field] for name, field in _KEYS.items() for entry in document[name])
 
 
 def _try_copy(build: str, assets: str, invocation: Invocation, wanted: BuildInput) -> str | None:

@@ -105,7 +105,7 @@ def _ended(state: BuildState, progress: Progress, invocation: Invocation) -> End
     at = max(invocation.now() if progress.at is None else progress.at, state.created_at)
     own = read_failure(state.build, None, invocation.storage)
     detail = f": {progress.message}" if progress.message else ""
-    ends = f"the job {state.job} wrote no archive and ended with status {progress.status}{detail}"
+    ends = f"the job {state.job} ended without a result, with status {progress.status}{detail}"
     if "deploy again" not in detail:
         ends += "; read the log of the job, fix the cause, and deploy again"
     reason, lines = (ends, []) if own is None else own

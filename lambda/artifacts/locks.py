@@ -1,9 +1,9 @@
-"""The locks and the builds, and the rules that allow one live build per artifact key.
+"""The locks and the builds, and the rules that allow one live build per key of a product (`products`).
 
 Both are documents in the store's bucket. Each write has a condition. The documents expire with `staging/` after 7 days,
 which is longer than any job. There are two kinds:
 
-* `staging/locks/<artifact key>.json` is the lock of a key. It points to a build. An invocation writes it if it is
+* `staging/locks/<key>.json` is the lock of a key. It points to a build. An invocation writes it if it is
   absent. It replaces exactly the lock that it has read (If-Match), and only if that lock is *spent*.
 * `staging/<build id>/state.json` is a build: its holder, its state, its end. Each change replaces exactly the document
   that was read. The state goes `preparing` → `starting` → `running` → `ended`. It may skip states, and goes back only
@@ -13,7 +13,7 @@ The rules:
 
 1. A build never has more than one job, and the job's name is the build's id. To build again, an invocation makes a new
    build with a new id.
-2. A lock is spent when its build has ended without the key's archive, has expired, or has fixed its members without the
+2. A lock is spent when its build has ended without the key's product, has expired, or has fixed its members without the
    key. None of these can become false again, so every invocation that finds one of them can replace the lock.
 3. Until its job runs, one invocation at a time works on a build. It holds the lease: a random token and a time, written
    into the build. A lease is longer than an invocation can live (`LEASE_SECONDS`). So an invocation that was killed is
@@ -30,7 +30,7 @@ The rules:
 6. A build is recorded as "could not be started" only if the service rejected the job, and if no earlier attempt is
    young enough (`UNSURE_SECONDS`) to be still on its way.
 7. A build ends when the service reports that the job has ended, with any status. It also ends when the service does not
-   list the job any more, or when the job is past every time limit. Then the complete archives of its output are
+   list the job any more, or when the job is past every time limit. Then the complete products of its output are
    committed. The locks of all other keys are spent.
 8. If a key's build fails during a request, the request fails with the reason. If it failed before the request began,
    the key is built again. If its job was lost, or failed through the service's own fault, the key is built again once.
@@ -83,7 +83,7 @@ class KeyLock:
     """A key's lock.
 
     Attributes:
-        artifact_key: the key.
+        key: the key of a product.
         repository: the name of its repository.
         build: the build that it points to.
         attempt: 1, or 2 if the build before was lost through the service's own fault.
@@ -91,7 +91,7 @@ class KeyLock:
         etag: of the document that this was read from.
     """
 
-    artifact_key: str
+    key: str
     repository: str
     build: str
     attempt: int
@@ -114,7 +114,7 @@ class Ended:
     Attributes:
         status: the service's word, or NOT_STARTED, ABANDONED, VANISHED, EXPIRED.
         at: when, in seconds since 1970.
-        reason: why its archives are incomplete, if they are.
+        reason: why its products are incomplete, if they are.
         link: the log's address; empty if there was no job.
         again: whether one more attempt is made automatically.
     """
@@ -208,7 +208,7 @@ class Ledger:
     def take(self, lock: KeyLock) -> bool:
         """Write a lock if there was none, or in place of the one with `lock.etag`; return whether that succeeded."""
         try:
-            self._write(lock_key(lock.artifact_key), lock)
+            self._write(lock_key(lock.key), lock)
         except LostRaceError:
             return False
         return True

@@ -20,16 +20,15 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
-from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
-
 from protocol.layout import catalogue_prefix, parse_catalogue_object, parse_fleet_object
 from protocol.plan import ServedArchives
 
 from .catalogue import read_entry
 from .ensure import read_plan
-from .failure import ArtifactError, is_forbidden
+from .failure import ArtifactError
 from .invocation import Invocation
 from .request import Request
+from .rollback import rolls_back
 
 __all__ = ["Compared", "compare"]
 
@@ -38,8 +37,6 @@ BATCH = 500
 
 SHOWN = 5
 """The most names in a message."""
-
-_ROLLS_BACK = ("UPDATE_ROLLBACK", "ROLLBACK")
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +92,7 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
         return None
     if found.is_done:
         return found
-    if _rolls_back(request.stack_id, invocation):
+    if rolls_back(request.stack_id, invocation):
         return None
 
     def is_missing(ensemble: str) -> bool:
@@ -116,24 +113,6 @@ def compare(request: Request, before: Compared | None, invocation: Invocation) -
     if found.missing:
         raise _missing(found, platform, None if new is None else new.command)
     return replace(found, is_done=True)
-
-
-def _rolls_back(stack_id: str, invocation: Invocation) -> bool:
-    """Whether the stack is certainly rolling back."""
-    try:
-        status = invocation.stack_status(stack_id)
-    except (ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError) as error:
-        log.warning("CloudFormation cannot be reached, so a rollback is compared too: %s", error)
-        return False
-    except ClientError as error:
-        if not is_forbidden(error):
-            raise
-        log.warning("the status of the stack is forbidden, so a rollback is compared too: %s", error)
-        return False
-    if status.startswith(_ROLLS_BACK):
-        log.info("the catalogues are not compared, because the stack is %s", status)
-        return True
-    return False
 
 
 def _platform(served: ServedArchives) -> str:

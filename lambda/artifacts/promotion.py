@@ -1,4 +1,4 @@
-"""Copies archives from the store that they are promoted from, instead of building or uploading them again.
+"""Copies archives and passes from the store that they are promoted from, instead of making them again.
 
 Two builds of the same inputs differ in their bytes and in their speed, so this store gets the very archive that was
 tested.
@@ -7,23 +7,27 @@ tested.
 from __future__ import annotations
 
 import json
+import logging
 
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError
 
+from protocol.documents import DocumentError
 from protocol.layout import ARTIFACT_KEY_METADATA
 from protocol.plan import Commit
+from protocol.rehearsal import RehearsalPass, RehearsedArchive
 
-from .commits import check_owner, commit_archive
+from .commits import PROMOTED_FROM, check_owner, commit_archive
 from .copying import copy_if_absent
 from .failure import ArtifactError
 from .invocation import Invocation
 from .storage import StoredObject
 
-__all__ = ["promote"]
-
+__all__ = ["promote", "promoted_pass"]
 
 PROMOTED_PART_BYTES = 64 * 1024 * 1024
 """From another region, a function in a VPC reads each part into its memory of 512 MB, for two archives at a time."""
+
+log = logging.getLogger(__name__)
 
 
 def promote(commit: Commit, invocation: Invocation) -> StoredObject:
@@ -54,18 +58,41 @@ def promote(commit: Commit, invocation: Invocation) -> StoredObject:
             "release and GPU to that store"
         )
     source = storage.head(commit.archive, bucket=origin)
-    if source is None or not _is_of(found[0], source):
+    if source is None or not _records(found[0], source):
         raise ArtifactError(
             f"s3://{origin}/{commit.archive} is not the archive that its manifest records; restore the archive in "
             "that store, and deploy again"
         )
     check_owner(source, commit.artifact_key)
-    metadata = {ARTIFACT_KEY_METADATA: commit.artifact_key, "promoted-from": origin}
+    metadata = {ARTIFACT_KEY_METADATA: commit.artifact_key, PROMOTED_FROM: origin}
     archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.turn, part_bytes=PROMOTED_PART_BYTES)
     return commit_archive(commit, archive, storage)
 
 
-def _is_of(manifest: bytes, archive: StoredObject) -> bool:
+def promoted_pass(commit: Commit, archive: StoredObject, key: str, invocation: Invocation) -> RehearsalPass | None:
+    """The pass in the source store, if it is for the archive that was copied from there; None otherwise.
+
+    Args:
+        commit: the commit of the archive.
+        archive: the archive in this store.
+        key: the object key of the pass, which is the same in both stores.
+        invocation: this invocation.
+    """
+    storage, origin = invocation.storage, invocation.promotes_from
+    if origin is None or archive.metadata.get(PROMOTED_FROM) != origin:
+        return None
+    text, manifest = (storage.read(each, bucket=origin) for each in (key, commit.manifest))
+    if text is None or manifest is None:
+        return None
+    try:
+        found = RehearsalPass.parse(text[0])
+    except DocumentError as error:
+        log.warning("the pass s3://%s/%s cannot be read: %s", origin, key, error)
+        return None
+    return found if _records(manifest[0], found.archive) else None
+
+
+def _records(manifest: bytes, archive: StoredObject | RehearsedArchive) -> bool:
     try:
         written = json.loads(manifest)["archive"]
         return (written["size"], written["etag"]) == (archive.size, archive.etag)

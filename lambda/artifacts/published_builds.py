@@ -35,6 +35,7 @@ from .commits import committed
 from .copying import reading
 from .failure import ArtifactError, for_publisher, is_transient, of_other_version
 from .invocation import Invocation
+from .products import BuiltArchive, Product
 from .publication import Place, parse_item
 from .request import Request
 from .storage import LostRaceError, TooLargeError
@@ -181,7 +182,7 @@ class _Batch:
         found = self._invocation.each(self._pending, self._event.batch)
         pending = [commit for commit in found if commit is not None]
         if pending:
-            build_each(pending, self._builds.builder, self._request(), self._invocation, self._fail)
+            build_each(pending, (), self._builds.builder, self._request(), self._invocation, self._fail)
 
     def _pending(self, item: Item) -> Commit | None:
         """The archive to build; None if it is committed or its failure is recorded.
@@ -198,7 +199,7 @@ class _Batch:
             build = self._verified(item)  # which keeps the sources also of an archive that a deployment has built
             return None if is_there else self._commit(item, build)
         except ArtifactError as error:
-            self._fail(built_commit(item, self._builds.label), error.full)
+            self._fail(BuiltArchive(built_commit(item, self._builds.label)), error.full)
             return None
 
     def _request(self) -> Request:
@@ -291,10 +292,10 @@ class _Batch:
             f"the catalogue of {item.from_platform} does not list {item.target_model} any more; run the command again"
         )
 
-    def _fail(self, commit: Commit, reason: str) -> None:
+    def _fail(self, product: Product, reason: str) -> None:
         """Record why an archive is not built, unless a reason is recorded already."""
-        body = json.dumps({"repository": commit.repository, "reason": for_publisher(reason)}, indent=2).encode()
+        body = json.dumps({"repository": product.repository, "reason": for_publisher(reason)}, indent=2).encode()
         try:
-            self._storage.write(self._place.build_failure(commit.artifact_key, commit.repository), body)
+            self._storage.write(self._place.build_failure(product.artifact_key, product.repository), body)
         except LostRaceError:
-            log.info("the failure of %s is recorded", commit.repository)
+            log.info("the failure of %s is recorded", product.repository)

@@ -1,4 +1,4 @@
-"""The reports of a build: `build.json` of a finished ensemble, `failure.json` of one that failed."""
+"""The reports of a build: `build.json` of a finished ensemble, `failure.json` of a product that failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from protocol.plan import Commit
 from . import copying
 from .storage import Storage, StoredObject, TooLargeError
 
-__all__ = ["BrokenBuildError", "BuildReport", "read_failure", "read_report"]
+__all__ = ["MAX_REPORT_BYTES", "BrokenBuildError", "BuildReport", "read_failure", "read_report"]
 
 SCHEMA = 1
 
@@ -81,9 +81,9 @@ def read_report(build: str, commit: Commit, storage: Storage) -> BuildReport | N
     return report
 
 
-def read_failure(build: str, artifact_key: str | None, storage: Storage) -> tuple[str, list[str]] | None:
-    """Reason and last lines of an ensemble that failed, or, with None, of a job that ended before any work."""
-    folder = "" if artifact_key is None else f"{artifact_key}/"
+def read_failure(build: str, key: str | None, storage: Storage) -> tuple[str, list[str]] | None:
+    """Reason and last lines of a product that failed, or, with None, of a job that ended before any work."""
+    folder = "" if key is None else f"{key}/"
     try:
         found = storage.read(f"{build_outputs_prefix(build)}{folder}failure.json", most=MAX_REPORT_BYTES)
         if found is None:

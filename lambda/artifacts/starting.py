@@ -11,13 +11,14 @@ from typing import Any
 
 from botocore.exceptions import ClientError, ParamValidationError
 
-from protocol.plan import BuildMachine, Commit
+from protocol.plan import BuildMachine
 
 from .builders import Job
 from .failure import ArtifactError, NotYetError, QuotaUsedUpError, is_rejection, is_transient
 from .inputs import copy_inputs, write_build_plan
 from .invocation import Invocation
 from .locks import LEASE_SECONDS, UNSURE_SECONDS, BuildState, Ended, KeyLock, Lease, Ledger
+from .products import Product
 from .request import Request
 from .storage import LostRaceError
 
@@ -28,15 +29,15 @@ QUOTA_SECONDS = 8 * 60 * 60
 
 log = logging.getLogger(__name__)
 
-Wanted = Sequence[tuple[Commit, KeyLock]]
-"""The archives that can be locked, each with the lock that was read: a lock of this build, or a spent one."""
+Wanted = Sequence[tuple[Product, KeyLock]]
+"""The products that can be locked, each with the lock that was read: a lock of this build, or a spent one."""
 
-Reject = Callable[[Commit, str], None]
-"""Takes an archive that cannot be built, and the reason. If it raises, the others are not built either."""
+Reject = Callable[[Product, str], None]
+"""Takes a product that cannot be made, and the reason. If it raises, the others are not made either."""
 
 
 def start(wanted: Wanted, builder: BuildMachine, request: Request, invocation: Invocation, reject: Reject) -> None:
-    """Make a build for these commits and start it.
+    """Make a build for these products and start it.
 
     Raises:
         NotYetError: the next poll continues.
@@ -44,7 +45,8 @@ def start(wanted: Wanted, builder: BuildMachine, request: Request, invocation: I
     """
     if request.build_image is None:
         raise ArtifactError(
-            "the property BuildImage is missing, but the plan has ensembles to build; synthesise the stack again"
+            "the property BuildImage is missing, but the plan has ensembles to build or to rehearse; synthesise the "
+            "stack again"
         )
     invocation.builders[builder.kind]  # before any write, check that the store has the builder
     now = invocation.now()
@@ -115,20 +117,20 @@ class _Work:
         self.state = self.ledger.write(self.state, **changes)
 
     def prepare(self, wanted: Wanted, builder: BuildMachine, reject: Reject) -> None:
-        """Take the locks, copy the inputs, reject archives that lack one, write `plan.json`, and fix the members."""
+        """Take the locks, copy the inputs, reject products that lack one, write `plan.json`, and fix the members."""
         build = self.state.build
         # Two directories may have the same content, thus one key: it is built once, and committed under both names.
-        by_key = {commit.artifact_key: (commit, lock) for commit, lock in wanted}
-        for _, (commit, lock) in sorted(by_key.items()):
-            own_lock = KeyLock(lock.artifact_key, lock.repository, build, lock.attempt, lock.previous, lock.etag)
+        by_key = {product.key: (product, lock) for product, lock in wanted}
+        for _, (product, lock) in sorted(by_key.items()):
+            own_lock = KeyLock(lock.key, lock.repository, build, lock.attempt, lock.previous, lock.etag)
             if lock.build != build and not self.ledger.take(own_lock):
-                raise NotYetError(f"another deployment builds {commit.repository}")
-        commits = [commit for commit, _ in by_key.values()]
-        faults = copy_inputs(build, builder, commits, self.request.plan_bucket, self.invocation)
-        for commit, _ in wanted:
-            if commit.artifact_key in faults:
-                reject(commit, faults[commit.artifact_key])
-        complete = [commit for commit in commits if commit.artifact_key not in faults]
+                raise NotYetError(f"another deployment builds {product.repository}")
+        products = [product for product, _ in by_key.values()]
+        faults = copy_inputs(build, builder, products, self.request.plan_bucket, self.invocation)
+        for product, _ in wanted:
+            if product.key in faults:
+                reject(product, faults[product.key])
+        complete = [each for each in products if each.key not in faults and each.follows not in faults]
         if not complete:
             raise ArtifactError("; ".join(faults.values()))
         members = write_build_plan(build, builder, complete, self.invocation)

@@ -44,7 +44,9 @@ FAULT = st.one_of(
 START_FAULTS = st.sampled_from(["crash before", "crash after", "limbo", "lost", "late"])
 TIMES = st.sampled_from([30, 30, 60, 200, 400, 700, 1800, 3 * 3600, 8 * 86_400])
 OUTCOMES = st.dictionaries(
-    st.sampled_from(["text", "image", "audio"]), st.sampled_from(["failed", "missing", "corrupt", "cut"]), max_size=2
+    st.sampled_from(["text", "image", "audio", "rehearsal of text", "rehearsal of plain"]),
+    st.sampled_from(["failed", "missing", "corrupt", "cut"]),
+    max_size=2,
 )
 STATUSES = st.sampled_from(["FAULT", "SUCCEEDED", "FAILED", "STOPPED", "TIMED_OUT"])
 REFUSALS = {
@@ -203,7 +205,7 @@ class Deployments(RuleBasedStateMachine):
     def check(self, operation: Operation, result: Poll) -> None:
         note(f"{operation.event['RequestType']} {operation.plan.properties['PlanSha256'][:6]}: {result}")
         if result.done:
-            self.cloud.assert_delivered(operation.plan)
+            self.cloud.assert_delivered(operation.plan, rehearsed=not operation.rollback)
 
     def poll(self, operation: Operation, fault: Fault | None) -> Poll:
         ended = {state["job"] for state in self.cloud.states() if state["ended"] is not None}
@@ -223,9 +225,14 @@ class Deployments(RuleBasedStateMachine):
         """A poll that says "not yet" has a reason: a job that runs, one that is being started, one just lost."""
         live = set(self.cloud.live_jobs().values())
         waits = []
-        for commit in operation.plan.builds:
-            state = self.cloud.state_of(commit["artifact_key"])
-            if state is not None and self.cloud.s3.get(STORE, commit["manifest"]) is None:
+        missing = [
+            commit["artifact_key"]
+            for commit in operation.plan.builds
+            if self.cloud.s3.get(STORE, commit["manifest"]) is None
+        ]
+        missing += [each["key"] for each in operation.plan.rehearsals if self.cloud.pass_of(each) is None]
+        for state in map(self.cloud.state_of, missing):
+            if state is not None:
                 waits.append(
                     state["build"] in live
                     or state["state"] in {"preparing", "starting"}
@@ -237,7 +244,7 @@ class Deployments(RuleBasedStateMachine):
     def teardown(self) -> None:
         """After faults stop, one more deployment of each stack converges."""
         self.faults_stop()
-        plans = [self.cloud.plans[1], self.cloud.plans[4]]  # the same ensembles by different builders
+        plans = [self.cloud.plans[7], self.cloud.plans[8]]  # one ensemble by different builders, with other requests
         for stack, plan in zip(self.stacks, plans, strict=True):
             stack.deploy(plan)
         for number in range(100):

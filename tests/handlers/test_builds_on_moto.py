@@ -135,4 +135,4 @@ def test_the_builders_of_a_function_are_those_of_its_environment(
 
 
 def test_every_kind_is_planned() -> None:
-    assert {kind for kind, _, _ in PLANS} == set(SETTINGS)
+    assert {kind for kind, *_ in PLANS} == set(SETTINGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,13 +11,16 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from artifacts import clients
 from artifacts.failure import ArtifactError
+from protocol import layout
+from protocol.plan import PlannedRehearsal
+from protocol.rehearsal import RehearsalPass, RehearsedArchive
 
 if TYPE_CHECKING:
     from tests.handlers.conftest import Ensemble, Event, World
 
     from golden_messages import Messages
 
-TESTED = "the-tested-store"
+STORE, TESTED = "the-store", "the-tested-store"
 
 
 class Promotion:
@@ -254,3 +258,59 @@ def test_an_object_of_somebody_else_is_not_promoted(messages: Messages, world: W
         world.poll(promotion.plan(text))
 
     assert world.stored_keys() == set()
+
+
+class Rehearsed:
+    """An archive of the test account with a pass, and production's request for it."""
+
+    key = "7" * 64
+
+    def __init__(self, world: World, promotion: Promotion) -> None:
+        self.world = world
+        self.text = world.ensemble("text")
+        promotion.commit_there(self.text)
+        promotion.production()
+        plan = promotion.plan(self.text)["ResourceProperties"]
+        document = json.loads(world.s3.get_object(Bucket=plan["PlanBucket"], Key=plan["PlanKey"])["Body"].read())
+        rehearsal = PlannedRehearsal("text", self.text.key, self.key, "tritonserver:25.09", (), {})
+        self.event = world.publish_plan({**document, "rehearsals": [asdict(rehearsal)]}) | {"StackId": "stack"}
+        self.place = layout.pass_key("text", self.text.key, self.key)
+
+    def passed_there(self, etag: str | None = None) -> None:
+        found = self.world.s3.head_object(Bucket=TESTED, Key=self.text.archive)
+        archive = RehearsedArchive(found["ContentLength"], etag or found["ETag"], "0" * 64)
+        text = RehearsalPass("text", self.text.key, self.key, "tritonserver:25.09", archive, {"load_seconds": 2}).text()
+        self.world.s3.put_object(Bucket=TESTED, Key=self.place, Body=text)
+
+
+@pytest.fixture
+def rehearsed(world: World, promotion: Promotion, monkeypatch: pytest.MonkeyPatch) -> Rehearsed:
+    monkeypatch.setattr("artifacts.rehearsals.rolls_back", lambda *_: False)
+    return Rehearsed(world, promotion)
+
+
+@pytest.mark.slow
+def test_a_pass_is_promoted_with_its_archive(world: World, rehearsed: Rehearsed) -> None:
+    rehearsed.passed_there()
+
+    assert world.poll(rehearsed.event)
+
+    found = RehearsalPass.parse(world.versions(rehearsed.place)[0])
+    assert (found.promoted_from, found.result) == (TESTED, {"load_seconds": 2})
+    assert found.archive.etag == world.s3.head_object(Bucket=STORE, Key=rehearsed.text.archive)["ETag"]
+    world.s3.delete_object(Bucket=TESTED, Key=rehearsed.place)
+    assert world.poll(rehearsed.event)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("etag", [None, '"of another archive"'], ids=["no pass", "another archive"])
+def test_a_store_that_cannot_rehearse_needs_the_pass_of_the_other_store(
+    messages: Messages, world: World, rehearsed: Rehearsed, etag: str | None
+) -> None:
+    if etag is not None:
+        rehearsed.passed_there(etag)
+
+    with messages.raises(ArtifactError):
+        world.poll(rehearsed.event)
+
+    assert rehearsed.place not in world.stored_keys()

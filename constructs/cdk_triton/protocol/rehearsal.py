@@ -13,10 +13,11 @@ __all__ = ["RehearsalPass", "RehearsedArchive"]
 
 @dataclass(frozen=True)
 class RehearsedArchive:
-    """The size in bytes and the ETag of an archive, as in its manifest."""
+    """An archive that was rehearsed: its size in bytes and its ETag in S3, as in its manifest, and its SHA-256."""
 
     size: int
     etag: str
+    sha256: str
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, cast
@@ -85,6 +85,7 @@ class Cloud:
         self._limbo: list[tuple[float, Call]] = []
         self.calls: set[tuple[str, str]] = set()
         self.turns = Turns()
+        self.stack_status = {"a-stack": "UPDATE_IN_PROGRESS", "a-stack-that-rolls-back": "UPDATE_ROLLBACK_IN_PROGRESS"}
         self._tokens = itertools.count(1)
         self._doubles = {"codebuild": self.codebuild, "sagemaker": self.processing, "logs": Logs(), "s3": self.s3}
 
@@ -113,6 +114,7 @@ class Cloud:
             remaining_millis=lambda: 0 if fault.slow() else int((until - self.clock()) * 1000),
             now=self.clock,
             token=lambda: f"{next(self._tokens):016x}",
+            stack_status=self.stack_status.__getitem__,
         )
         try:
             answer = artifacts.poll(event, invocation)
@@ -194,9 +196,9 @@ class Cloud:
         """Whether a job has vanished."""
         return job is not None and not self.codebuild.knows(job) and not self.processing.knows(job)
 
-    def state_of(self, artifact_key: str) -> dict[str, Any] | None:
+    def state_of(self, key: str) -> dict[str, Any] | None:
         """The build that a key's lock points to."""
-        lock = self.read(f"staging/locks/{artifact_key}.json")
+        lock = self.read(f"staging/locks/{key}.json")
         return None if lock is None else self.read(f"staging/{lock['build']}/state.json")
 
     def states(self) -> list[dict[str, Any]]:
@@ -222,8 +224,10 @@ class Cloud:
         text = self.s3.get(STORE, key)
         return None if text is None else cast(dict[str, Any], json.loads(text))
 
-    def assert_delivered(self, plan: Published) -> None:
-        """Every archive of a plan is there, is what a build made, and its manifest says so."""
+    def assert_delivered(self, plan: Published, *, rehearsed: bool = True) -> None:
+        """Every archive of a plan is there, is what a build made, and its manifest and its passes say so."""
+        for each in plan.rehearsals if rehearsed else ():
+            self.assert_rehearsed(each)
         for commit in plan.document["commits"]:
             archive, manifest = self.s3.get(STORE, commit["archive"]), self.read(commit["manifest"])
             assert archive is not None, f"{commit['archive']} is not there"
@@ -237,6 +241,20 @@ class Cloud:
         fleet = plan.document["fleet"]
         for copy in fleet["copies"] if fleet else ():
             assert self.s3.get(STORE, copy["target"]) == self.s3.get(STORE, copy["archive"])
+
+    def assert_rehearsed(self, rehearsal: Mapping[str, Any]) -> None:
+        """The pass of a rehearsal is there, and is for the archive that is there."""
+        place = f"artifacts/{rehearsal['repository']}/{rehearsal['artifact_key']}"
+        archive, found = self.s3.get(STORE, f"{place}/model.tar.gz"), self.pass_of(rehearsal)
+        assert found is not None, f"{place} has no pass of {rehearsal['key']}"
+        assert archive is not None
+        assert found["archive"]["sha256"] == hashlib.sha256(archive).hexdigest()
+        assert found["archive"]["size"] == len(archive)
+
+    def pass_of(self, rehearsal: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The pass of a rehearsal."""
+        place = f"artifacts/{rehearsal['repository']}/{rehearsal['artifact_key']}"
+        return self.read(f"{place}/rehearsals/{rehearsal['key']}.json")
 
 
 @contextmanager

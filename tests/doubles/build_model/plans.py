@@ -14,15 +14,18 @@ PREFIX = "fleets/fleet/25.09-a10g/"
 ONNX = b"an ONNX file of the user"
 
 ENSEMBLES = ("text-1", "text-2", "image-1", "audio-1")
-PLANS = (
-    ("codebuild", ("text-1",), False),
-    ("codebuild", ("text-1", "image-1"), True),
-    ("codebuild", ("image-1", "text-2", "plain-1"), True),
-    ("codebuild", ("text-1", "image-1", "audio-1"), False),
-    ("processing", ("text-1", "image-1"), False),
-    ("processing", ("text-2", "audio-1"), True),
+PLANS: tuple[tuple[str, tuple[str, ...], bool, tuple[str, ...]], ...] = (
+    ("codebuild", ("text-1",), False, ()),
+    ("codebuild", ("text-1", "image-1"), True, ()),
+    ("codebuild", ("image-1", "text-2", "plain-1"), True, ()),
+    ("codebuild", ("text-1", "image-1", "audio-1"), False, ()),
+    ("processing", ("text-1", "image-1"), False, ()),
+    ("processing", ("text-2", "audio-1"), True, ()),
+    ("codebuild", ("text-1", "plain-1"), False, ("text-1 a", "plain-1 a")),
+    ("codebuild", ("text-1", "image-1"), True, ("text-1 b", "image-1 a")),
+    ("processing", ("text-1", "text-2"), False, ("text-1 a", "text-2 a")),
 )
-"""Builder, ensembles and whether a fleet serves them."""
+"""Builder, ensembles, whether a fleet serves them, and the rehearsals: an ensemble and golden requests."""
 
 
 class Buckets(Protocol):
@@ -45,12 +48,17 @@ class Published:
     document: dict[str, Any]
 
     @property
+    def rehearsals(self) -> list[dict[str, Any]]:
+        """The rehearsals."""
+        return list(self.document["rehearsals"])
+
+    @property
     def builds(self) -> list[dict[str, Any]]:
         """The commits that have to be built."""
         return [commit for commit in self.document["commits"] if commit["build"] is not None]
 
 
-def publish(s3: Buckets, kind: str, names: tuple[str, ...], fleet: bool) -> Published:
+def publish(s3: Buckets, kind: str, names: tuple[str, ...], fleet: bool, rehearsals: tuple[str, ...] = ()) -> Published:
     """Put a plan and everything that it names among the assets, as the CDK CLI does."""
     sha256 = hashlib.sha256(ONNX).hexdigest()
     s3.put(ASSETS, "triton-program.pyz", b"the build program")
@@ -77,7 +85,7 @@ def publish(s3: Buckets, kind: str, names: tuple[str, ...], fleet: bool) -> Publ
             "instance_type": "ml.g5.2xlarge" if kind == "processing" else None,
             "volume_gb": 100 if kind == "processing" else None,
         },
-        "rehearsals": [],
+        "rehearsals": [_rehearsal(s3, each) for each in rehearsals],
     }
     text = json.dumps(document).encode()
     digest = hashlib.sha256(text).hexdigest()
@@ -122,6 +130,20 @@ def _commit(s3: Buckets, name: str, sha256: str) -> dict[str, Any]:
         {**_input("bert.onnx", f"inputs/{sha256}"), "bucket": OTHER, "sha256": sha256},
     ]
     return commit | {"asset": None, "build": {"inputs": inputs, "ensemble": ensemble}}
+
+
+def _rehearsal(s3: Buckets, name: str) -> dict[str, Any]:
+    ensemble, _, requests = name.partition(" ")
+    key = hashlib.sha256(name.encode()).hexdigest()
+    s3.put(ASSETS, f"triton-{key}.zip", f"golden requests {requests}".encode())
+    return {
+        "repository": ensemble.partition("-")[0],
+        "artifact_key": hashlib.sha256(ensemble.encode()).hexdigest(),
+        "key": key,
+        "image": "sagemaker-tritonserver:25.09-py3",
+        "inputs": [_input(f"triton-{key}.zip", f"rehearsals/{key}.zip")],
+        "document": {"schema": 1, "mode": "single", "requests": []},
+    }
 
 
 def _input(key: str, path: str) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class Stack:
         event: Event = {
             "RequestType": "Create" if self.plan is None else "Update",
             "ResponseURL": "https://bucket.example/?Signature=s3cr3t",
+            "StackId": "a-stack-that-rolls-back" if rollback else "a-stack",
             "ResourceProperties": {"ServiceToken": "t", **plan.properties},
         }
         if self.plan is not None:

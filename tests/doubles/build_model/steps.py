@@ -6,10 +6,11 @@ from build_model.cloud import Cloud, Poll
 from build_model.faults import Fault
 from build_model.stack import Stack
 
-__all__ = ["ONE", "PROCESSING", "TWO", "WITH_AN_ASSET", "deploy", "job", "poll"]
+__all__ = ["ONE", "OTHER_REQUESTS", "PROCESSING", "REHEARSED", "TWO", "WITH_AN_ASSET", "deploy", "job", "poll"]
 
-ONE, TWO, WITH_AN_ASSET, PROCESSING = 0, 1, 2, 4
-"""Numbers of plans: one ensemble, two, two and an archive that is not built, two by Processing."""
+ONE, TWO, WITH_AN_ASSET, PROCESSING, REHEARSED, OTHER_REQUESTS = 0, 1, 2, 4, 6, 7
+"""Numbers of plans: one ensemble; two; two and an archive that is not built; two by Processing; one ensemble and an
+archive that is not built, both rehearsed; the same ensemble, rehearsed with other requests, and another one."""
 
 
 def deploy(cloud: Cloud, plan: int, stack: Stack | None = None) -> Stack:

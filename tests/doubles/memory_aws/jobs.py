@@ -42,12 +42,16 @@ class ProgramDouble:
         self._folder = folder
         self.part_bytes = part_bytes
         self.built: dict[str, list[bytes]] = {}
+        self.rehearsed: list[str] = []
         self.incomplete: list[str] = []
 
     def begin(self, build: str) -> None:
         """Note every input that the plan names and that is not there."""
         names = ["program.pyz"]
-        for ensemble in self.plan(build)["ensembles"]:
+        plan = self.plan(build)
+        for rehearsal in plan["rehearsals"]:
+            names += [rehearsal["golden"], *filter(None, [rehearsal["archive"]])]
+        for ensemble in plan["ensembles"]:
             names += [ensemble["sources"], *(source["path"] for source in ensemble["inputs"])]
         self.incomplete += [
             f"{build}: {name}" for name in names if self._folder.get(f"staging/{build}/in/{name}") is None
@@ -58,18 +62,42 @@ class ProgramDouble:
         text = self._folder.get(f"staging/{build}/in/plan.json")
         if text is None:
             self.incomplete.append(f"{build}: plan.json")
-            return {"ensembles": []}
+            return {"ensembles": [], "rehearsals": []}
         plan: dict[str, Any] = json.loads(text)
         return plan
 
     def members(self, build: str) -> dict[str, str]:
-        """Artifact key to name of the repository."""
-        return {ensemble["artifact_key"]: ensemble["repository"] for ensemble in self.plan(build)["ensembles"]}
+        """Each key to the name of its repository, or to `rehearsal of` it."""
+        plan = self.plan(build)
+        rehearsed = {each["key"]: f"rehearsal of {each['repository']}" for each in plan["rehearsals"]}
+        return {each["artifact_key"]: each["repository"] for each in plan["ensembles"]} | rehearsed
 
     def finish(self, build: str, outcomes: Mapping[str, Outcome]) -> None:
-        """Write the output; `outcomes` by repository, what is not named is good."""
-        for key, repository in self.members(build).items():
-            self._write(build, key, repository, outcomes.get(repository, "good"))
+        """Write the output; `outcomes` by the names of members, what is not named is good."""
+        plan = self.plan(build)
+        for ensemble in plan["ensembles"]:
+            name = ensemble["repository"]
+            self._write(build, ensemble["artifact_key"], name, outcomes.get(name, "good"))
+        for rehearsal in plan["rehearsals"]:
+            self._rehearse(build, rehearsal, outcomes.get(f"rehearsal of {rehearsal['repository']}", "good"))
+
+    def _rehearse(self, build: str, rehearsal: Mapping[str, Any], outcome: Outcome) -> None:
+        out, path = f"staging/{build}/out/", rehearsal["archive"]
+        archive = self._folder.get(
+            f"{out}{rehearsal['artifact_key']}/model.tar.gz" if path is None else f"staging/{build}/in/{path}"
+        )
+        if outcome == "missing":
+            return
+        if outcome == "failed" or archive is None:
+            reason = "golden/one.json: the output 'scores' differs" if archive else "its archive was not built"
+            failure = {"schema": 1, "repository": rehearsal["repository"], "reason": reason, "log": ["a line"]}
+            self._folder.put(f"{out}{rehearsal['key']}/failure.json", json.dumps(failure).encode())
+            return
+        self.rehearsed.append(rehearsal["key"])
+        sha256 = hashlib.sha256(archive if outcome == "good" else b"?").hexdigest()
+        found = {"schema": 1, "archive": {"size": len(archive), "sha256": sha256}, "load_seconds": 2.5, "requests": []}
+        text = json.dumps(found).encode()
+        self._folder.put(f"{out}{rehearsal['key']}/pass.json", text if outcome != "cut" else text[:-9])
 
     def _write(self, build: str, key: str, repository: str, outcome: Outcome) -> None:
         out = f"staging/{build}/out/{key}/"

@@ -1,0 +1,206 @@
+"""The rehearsals of a build plan: the server that will serve an archive answers golden requests before it is used.
+
+A rehearsal is one more product of a job. If the job builds the archive, it rehearses it afterwards; otherwise it gets
+the committed archive. A pass is an object of its own, written once. It counts for one archive, whose size and ETag it
+records. A failure is not stored: the next deployment rehearses again.
+
+A stack that rolls back returns to archives that served before, perhaps long ago, so it neither starts a rehearsal nor
+waits for one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from protocol import layout
+from protocol.documents import DocumentError, parse_json
+from protocol.plan import BuildInput, Commit, PlannedRehearsal, StackPlan
+from protocol.rehearsal import RehearsalPass, RehearsedArchive
+
+from .commits import recorded_sha256, stored
+from .failure import ArtifactError, NotYetError
+from .invocation import Invocation
+from .products import Wording, display_name
+from .promotion import promoted_pass
+from .reports import MAX_REPORT_BYTES, BrokenBuildError
+from .request import Request
+from .rollback import rolls_back
+from .storage import LostRaceError, Storage, StoredObject, TooLargeError
+
+__all__ = ["Rehearsal", "missing_rehearsals"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """A rehearsal as the product of a job.
+
+    Attributes:
+        planned: the rehearsal in the build plan.
+        archive: the commit of the archive that is rehearsed.
+        store: the store's bucket, from which a job gets a committed archive.
+    """
+
+    planned: PlannedRehearsal
+    archive: Commit
+    store: str
+    section = "rehearsals"
+    wording = Wording("the rehearsal of {} failed", "{} rehearsals failed", "the rehearsal of {} is running")
+
+    @property
+    def key(self) -> str:
+        """See `Product`."""
+        return self.planned.key
+
+    @property
+    def artifact_key(self) -> str:
+        """See `Product`."""
+        return self.planned.artifact_key
+
+    follows = artifact_key
+
+    @property
+    def repository(self) -> str:
+        """See `Product`."""
+        return self.planned.repository
+
+    @property
+    def name(self) -> str:
+        """See `Product`."""
+        return display_name(self.archive)
+
+    @property
+    def pass_key(self) -> str:
+        """The object key of the pass."""
+        return layout.pass_key(self.repository, self.artifact_key, self.key)
+
+    def entry(self, together: Collection[str]) -> Mapping[str, Any]:
+        """See `Product`."""
+        return {
+            "key": self.key,
+            "repository": self.repository,
+            "artifact_key": self.artifact_key,
+            "archive": None if self.artifact_key in together else self._archive_path,
+            "golden": f"rehearsals/{self.key}.zip",
+            "document": self.planned.document,
+        }
+
+    def inputs(self, together: Collection[str]) -> tuple[BuildInput, ...]:
+        """See `Product`."""
+        if self.artifact_key in together:
+            return self.planned.inputs
+        return (*self.planned.inputs, BuildInput(self.store, self.archive.archive, self._archive_path))
+
+    @property
+    def _archive_path(self) -> str:
+        return f"archives/{self.artifact_key}.tar.gz"
+
+    def commit(self, build: str, invocation: Invocation) -> bool:
+        """See `Product`."""
+        storage = invocation.storage
+        name = f"{layout.build_outputs_prefix(build)}{self.key}/pass.json"
+        try:
+            found = storage.read(name, most=MAX_REPORT_BYTES)
+            if found is None:
+                return False
+            result = parse_json(found[0])
+            rehearsed = {each: result["archive"][each] for each in ("size", "sha256")}
+        except (TooLargeError, ValueError, LookupError, TypeError) as error:
+            raise BrokenBuildError(f"{name} is not a pass of cdk-triton's build program ({error!r})") from error
+        archive = stored(self.archive, storage)
+        if archive is None:
+            raise BrokenBuildError(f"the archive {self.archive.archive} that was rehearsed is not committed any more")
+        known = {"size": archive.size, "sha256": recorded_sha256(self.archive, storage) or rehearsed["sha256"]}
+        if rehearsed != known:
+            raise BrokenBuildError(f"{archive} is not the archive that the build {build} rehearsed")
+        self.write(RehearsedArchive(archive.size, archive.etag, str(rehearsed["sha256"])), result, storage)
+        return True
+
+    def write(
+        self, archive: RehearsedArchive, result: Mapping[str, Any], storage: Storage, origin: str | None = None
+    ) -> None:
+        """Write the pass, in place of one for another archive.
+
+        Raises:
+            NotYetError: another deployment has written at the same time.
+        """
+        planned = self.planned
+        found = RehearsalPass(
+            planned.repository, planned.artifact_key, planned.key, planned.image, archive, result, origin
+        )
+        before = storage.read(self.pass_key)
+        if before is not None and _counts_for(before[0], archive):
+            return
+        try:
+            storage.write(self.pass_key, found.text(), replacing=None if before is None else before[1])
+        except LostRaceError as error:
+            raise NotYetError(f"another deployment has written {error}") from error
+        log.info("the rehearsal of %s has passed: %s", self.name, self.pass_key)
+
+
+def missing_rehearsals(
+    plan: StackPlan, archives: Mapping[str, StoredObject], request: Request, invocation: Invocation
+) -> Sequence[Rehearsal]:
+    """The rehearsals of a build plan that have no pass yet; none if the stack rolls back.
+
+    Args:
+        plan: the build plan.
+        archives: the committed archives, by object key.
+        request: the request.
+        invocation: this invocation.
+
+    Raises:
+        ArtifactError: the store promotes passes and cannot rehearse, and the source store does not have one.
+    """
+    commits = {(commit.repository, commit.artifact_key): commit for commit in plan.commits}
+    store = invocation.storage.bucket
+    rehearsals = [Rehearsal(each, commits[each.repository, each.artifact_key], store) for each in plan.rehearsals]
+    has_passed = invocation.each(partial(_has_passed, archives=archives, storage=invocation.storage), rehearsals)
+    missing = [each for each, passed in zip(rehearsals, has_passed, strict=True) if not passed]
+    if not missing or rolls_back(request.stack_id, invocation):
+        return []
+    if invocation.promotes_from is None:
+        return missing
+    promote = partial(_is_promoted, archives=archives, invocation=invocation, is_required=plan.builder is None)
+    return [each for each, promoted in zip(missing, map(promote, missing), strict=True) if not promoted]
+
+
+def _has_passed(rehearsal: Rehearsal, archives: Mapping[str, StoredObject], storage: Storage) -> bool:
+    archive = archives.get(rehearsal.archive.archive)
+    found = None if archive is None else storage.read(rehearsal.pass_key)
+    return archive is not None and found is not None and _counts_for(found[0], archive)
+
+
+def _is_promoted(
+    rehearsal: Rehearsal, archives: Mapping[str, StoredObject], invocation: Invocation, *, is_required: bool
+) -> bool:
+    """Copy the pass of the source store, if it is for the archive that was copied from there."""
+    archive = archives.get(rehearsal.archive.archive)
+    found = None if archive is None else promoted_pass(rehearsal.archive, archive, rehearsal.pass_key, invocation)
+    if archive is not None and found is not None:
+        sha256 = found.archive.sha256
+        here = RehearsedArchive(archive.size, archive.etag, sha256)
+        rehearsal.write(here, found.result, invocation.storage, invocation.promotes_from)
+        return True
+    if is_required:
+        raise ArtifactError(
+            f"the store s3://{invocation.promotes_from} does not have a pass of the rehearsal of {rehearsal.name} that "
+            f"this stack needs ({rehearsal.planned.image}, key {rehearsal.key}), and this artifact store has no "
+            "builder to rehearse with: first deploy a stack with the same rehearsal, image and instance type to that "
+            "store"
+        )
+    return False
+
+
+def _counts_for(text: bytes, archive: StoredObject | RehearsedArchive) -> bool:
+    try:
+        rehearsed = RehearsalPass.parse(text).archive
+    except DocumentError as error:
+        log.warning("a pass cannot be read, so it does not count: %s", error)
+        return False
+    return (rehearsed.size, rehearsed.etag) == (archive.size, archive.etag)
