@@ -1,4 +1,7 @@
-"""Builds a DALI pipeline: serialises it with the DALI of the image, twice, and loads it once on the GPU."""
+"""Builds a DALI pipeline: serialises it with the DALI of the image, twice, and loads it once on the GPU.
+
+The loaded pipeline is compared with `config.pbtxt`, as Triton's DALI backend does when it loads the model.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any, Mapping
 
-from .programs import run_driver
-from .step import Report, Work
+from .dali_signature import PipelineSignature, signature_fault
+from .programs import driver_script, run_driver
+from .step import BuildError, Report, Work
 
 __all__ = ["build"]
 
@@ -25,16 +29,19 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
 
     Args:
         step: `source` (the Python file) and `target` (what is written; None where the source itself is served), both
-            relative to the repository; `serialize` (whether the target is `model.dali`); `max_batch_size`.
+            relative to the repository; `serialize` (whether the target is `model.dali`); `max_batch_size`, `inputs` and
+            `outputs` of `config.pbtxt`.
         work: the step's `Work`.
 
     Raises:
-        BuildError: the file does not have exactly one pipeline, or DALI cannot serialise or load it.
+        BuildError: the file does not have exactly one pipeline, DALI cannot serialise or load it, or it does not fit
+            `config.pbtxt`.
     """
+    driver_script("dali_signature.py", work)  # beside the driver, which imports it
     files = [work.scratch / name for name in ("first.dali", "second.dali")]
     python, variables = _python_with_dali(is_own=not step["serialize"])
     for file in files:
-        run_driver(
+        answer = run_driver(
             [python],
             "dali_driver.py",
             {
@@ -52,6 +59,7 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
             directory=work.repository,
             **variables,
         )
+    _check_signature(step, answer["signature"])
     _compare(files[0].read_bytes(), files[1].read_bytes(), step["source"], work)
     if step["serialize"]:
         target = work.repository / step["target"]
@@ -70,6 +78,15 @@ def _python_with_dali(*, is_own: bool) -> tuple[str, dict[str, str]]:
     if not is_own and Path(_CONDA_PYTHON).exists():
         return _CONDA_PYTHON, {}
     return sys.executable, {}
+
+
+def _check_signature(step: Mapping[str, Any], found: Mapping[str, Any] | None) -> None:
+    if found is None:
+        return
+    signature = PipelineSignature.read(found)
+    fault = signature_fault(signature, step["inputs"], step["outputs"], step["max_batch_size"])
+    if fault is not None:
+        raise BuildError(f"{step['name']}: {fault}")
 
 
 def _compare(first: bytes, second: bytes, source: str, work: Work) -> None:

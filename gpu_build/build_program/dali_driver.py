@@ -31,7 +31,7 @@ class UserCodeError(Exception):
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """Serialise the one pipeline of a file, and load it if requested.
+    """Serialise the one pipeline of a file, and load it if requested: the answer then has its `signature`.
 
     Args:
         question: `source`, relative to the working directory; `marked`, where to write what Triton serialises (None:
@@ -45,7 +45,7 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
     except UserCodeError as error:
         return {"raised": _raised(error, question)}
     if question["load"]:
-        _load(question["serialized"], question["max_batch_size"])
+        return {"signature": _load(question["serialized"], question["max_batch_size"])}
     return {}
 
 
@@ -126,12 +126,19 @@ def _imported(source: str) -> ModuleType:
     return module
 
 
-def _load(serialized: str, max_batch_size: int) -> None:
-    """As DALI's backend does it when it loads a model, on the GPU."""
+def _load(serialized: str, max_batch_size: int) -> dict[str, Any] | None:
+    """As DALI's backend does it when it loads a model, on the GPU; what it then compares with `config.pbtxt`."""
+    from dali_signature import signature_of  # type: ignore[import-not-found]  # dali.py writes it beside this file
+    from nvidia import dali
     from nvidia.dali.pipeline import Pipeline
 
     batch_size = {"batch_size": max_batch_size} if max_batch_size else {}
     Pipeline.deserialize(filename=serialized, num_threads=1, device_id=0, **batch_size)
+    if hasattr(Pipeline, "stand_in_signature"):
+        return dict(Pipeline.stand_in_signature(filename=serialized))
+    package, content = Path(dali.__file__).parent, Path(serialized).read_bytes()
+    found = signature_of(package, content, max_batch_size, on_gpu=True)
+    return None if found is None else found._asdict()
 
 
 if __name__ == "__main__":

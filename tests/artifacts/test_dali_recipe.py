@@ -22,7 +22,12 @@ Read = Callable[..., ModelRepository]
 PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
 OLD = ServingPlatform(release="24.03", instance_type="ml.g5.xlarge")
 
-CONFIG = b'backend: "dali"\nmax_batch_size: 8\n'
+CONFIG = b"""
+backend: "dali"
+max_batch_size: 8
+input { name: "IN" data_type: TYPE_UINT8 dims: -1 }
+output { name: "OUT" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
+"""
 DEFINITION = b"""
 import nvidia.dali as dali
 from nvidia.dali.plugin.triton import autoserialize
@@ -58,6 +63,8 @@ def test_the_file_that_triton_serialises_is_tried_and_kept(read: Read) -> None:
         "target": None,
         "serialize": False,
         "max_batch_size": 8,
+        "inputs": [{"name": "IN", "data_type": "TYPE_UINT8", "dims": [-1]}],
+        "outputs": [{"name": "OUT", "data_type": "TYPE_FP32", "dims": [3, 224, 224]}],
     }
 
 

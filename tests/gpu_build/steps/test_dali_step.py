@@ -47,6 +47,8 @@ def step(
         "target": target,
         "serialize": serialize,
         "max_batch_size": 4,
+        "inputs": [{"name": "IN", "data_type": "TYPE_UINT8", "dims": [-1]}],
+        "outputs": [{"name": "OUT", "data_type": "TYPE_UINT8", "dims": [-1, -1, 3]}],
     }
 
 
@@ -70,7 +72,7 @@ def test_a_file_elsewhere_becomes_the_one_that_triton_serialises(make_work: Make
     assert report["outputs"] == ["preprocess/1/dali.py"]
     served = (tmp_path / "preprocess/1/dali.py").read_text()
     assert served.startswith(HEAD + DEFINITION)
-    assert numpy_pipeline(definition_file(tmp_path / "preprocess" / "1", ""), ["IN"])
+    assert numpy_pipeline(definition_file(tmp_path / "preprocess" / "1", ""))
 
 
 def test_a_marked_file_elsewhere_is_copied_as_it_is(make_work: Make, tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def test_a_serialised_pipeline_can_be_served_by_the_local_backend(make_work: Mak
     file = definition_file(tmp_path / "preprocess" / "1", "")
     assert file == tmp_path / target
     assert "stand-in for nvidia.dali" in file.read_text()
-    assert numpy_pipeline(file, ["IN"])
+    assert numpy_pipeline(file)
 
 
 def test_another_place_on_disk_gives_the_same_bytes(make_work: Make, tmp_path: Path) -> None:
@@ -107,6 +109,41 @@ def test_bytes_that_differ_are_a_warning(messages: Messages, make_work: Make, tm
     build(step(source="preprocess/pipeline.py", target="preprocess/1/model.dali", serialize=True), work)
     (warning,) = journal.warnings
     messages.record("build.json", warning)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('name="IN"', 'name="IN", ndim=1, dtype=dali.types.UINT8'),
+        ("return fn", 'unused = fn.external_source(name="MASK")\n    return fn'),
+        ("device_id=0", "device_id=0, output_ndim=3, output_dtype=[dali.types.UINT8]"),
+    ],
+    ids=["declared input", "unused source", "declared output"],
+)
+def test_a_pipeline_that_fits_config_pbtxt_passes(make_work: Make, tmp_path: Path, old: str, new: str) -> None:
+    assert old in DEFINITION
+    work = make_work(pipeline(tmp_path, DEFINITION.replace(old, new), "preprocess/pipeline.py"))
+    build(step(source="preprocess/pipeline.py", target="preprocess/1/dali.py"), work)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('name="IN"', 'name="IMG"'),
+        ("device_id=0", "device_id=0, output_dtype=dali.types.FLOAT"),
+        ("device_id=0", "device_id=0, output_ndim=2"),
+        ('device="mixed")', 'device="mixed"), fn.external_source(name="IN")'),
+    ],
+    ids=["input", "type", "dimensions", "outputs"],
+)
+def test_a_pipeline_that_does_not_fit_config_pbtxt_fails_in_the_build(
+    messages: Messages, make_work: Make, tmp_path: Path, old: str, new: str
+) -> None:
+    assert old in DEFINITION
+    work = make_work(pipeline(tmp_path, DEFINITION.replace(old, new), "preprocess/pipeline.py"))
+    with messages.raises(BuildError):
+        build(step(source="preprocess/pipeline.py", target="preprocess/1/model.dali", serialize=True), work)
+    assert not (tmp_path / "preprocess/1/model.dali").exists()
 
 
 @pytest.mark.parametrize(

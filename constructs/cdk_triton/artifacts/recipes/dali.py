@@ -12,6 +12,7 @@ from cdk_triton.artifacts.recipes.sources import parsed_python, required_text
 from cdk_triton.artifacts.recipes.values import model_of, path_in_model, whole_number
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.releases import is_at_least
+from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 from cdk_triton.triton.versions import LARGEST_VERSION
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ class DaliPipeline:
 
     By default, Triton serialises the pipeline whenever it loads the model (`@autoserialize`), with the same DALI that
     then runs the pipeline. The build serialises the pipeline in advance, in the serving image and on the serving GPU,
-    and fails if the pipeline cannot be serialised or loaded. For example, `DaliPipeline("preprocess")` checks
-    `preprocess/1/dali.py`, and adds no file. A `pipeline` outside the version directory is copied to
-    `<version>/dali.py`, and the decorator `@autoserialize` is added if it is missing. The original does not go into the
-    archive.
+    and fails if the pipeline cannot be serialised or loaded, or has other inputs or outputs than `config.pbtxt`. For
+    example, `DaliPipeline("preprocess")` checks `preprocess/1/dali.py`, and adds no file. A `pipeline` outside the
+    version directory is copied to `<version>/dali.py`, and the decorator `@autoserialize` is added if it is missing.
+    The original does not go into the archive.
 
     With `serialize=True`, the archive contains `<version>/model.dali` instead of the Python file. Every release can
     load it, without running Python. The build serialises the pipeline in two processes, and warns if the bytes of the
@@ -126,14 +127,17 @@ class DaliPipeline:
 
     def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
         """See `BuildRecipe.step`."""
-        config = model_of(repository, self.model, str(self)).config
+        config = model_of(repository, self.model, str(self)).config or ModelConfig()
+        split = "split_along_outer_axis" in config.parameters  # such an output has other dimensions than the pipeline's
         return {
             "recipe": "dali_pipeline",
             "name": f"the DALI pipeline of {self.model}",
             "source": self._source,
             "target": self._target,
             "serialize": self.serialize,
-            "max_batch_size": 0 if config is None else config.max_batch_size,
+            "max_batch_size": config.max_batch_size,
+            "inputs": [_tensor(each, list(each.dims)) for each in config.input],
+            "outputs": [_tensor(each, [] if split else list(each.dims)) for each in config.output],
         }
 
     def estimated_minutes(self, repository: ModelRepository) -> float:
@@ -180,3 +184,7 @@ class DaliPipeline:
                 f"{self._source} has no function with @{needed}: add @{needed}{hint} to the function that defines the "
                 "pipeline" + (", or write serialize=True" if self._target is None else "")
             )
+
+
+def _tensor(tensor: ModelInput | ModelOutput, dims: list[int]) -> dict[str, object]:
+    return {"name": tensor.name, "data_type": enum_name(tensor, "data_type"), "dims": dims}

@@ -7,13 +7,15 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cdk_triton._dali_signature import PipelineSignature, signature_of
 from cdk_triton_local.triton.backends.dali_recorder import UnsupportedError, recording_modules
 from cdk_triton_local.triton.backends.dali_serialized import read_stand_in
 
@@ -22,11 +24,21 @@ __all__ = ["BatchPipeline", "definition_file", "has_dali", "numpy_pipeline", "re
 Batch = Mapping[str, Sequence[NDArray[Any]]]
 
 
-class BatchPipeline(Protocol):
-    """A pipeline that is ready to run."""
+@dataclass(frozen=True)
+class BatchPipeline:
+    """A pipeline that is ready to run.
+
+    Attributes:
+        run: what the call does.
+        signature: its inputs and outputs.
+    """
+
+    run: Callable[[Batch], list[list[NDArray[Any]]]]
+    signature: PipelineSignature
 
     def __call__(self, batch: Batch) -> list[list[NDArray[Any]]]:
         """Per output the results of all samples; `batch` holds the samples per external source."""
+        return self.run(batch)
 
 
 def has_dali() -> bool:
@@ -65,12 +77,12 @@ def definition_file(directory: Path, configured: str) -> Path:
     raise ValueError(f"there is neither {model.name} nor dali.py in the version directory {directory.name}")
 
 
-def numpy_pipeline(path: Path, sources: Sequence[str]) -> BatchPipeline:
+def numpy_pipeline(path: Path) -> BatchPipeline:
     """The pipeline of `path` in numpy and Pillow.
 
     Raises:
-        ValueError: the file uses something that the stand-in does not support (`UnsupportedError`), is not a pipeline
-            definition, or its external sources are not `sources`.
+        ValueError: the file uses something that the stand-in does not support (`UnsupportedError`), or is not a
+            pipeline definition.
     """
     with _in_place(recording_modules()):
         definition = _definition(path)
@@ -80,18 +92,13 @@ def numpy_pipeline(path: Path, sources: Sequence[str]) -> BatchPipeline:
             raise
         except Exception as error:  # the user's code: anything
             raise ValueError(f"the pipeline definition in {path.name} fails: {error!r}") from error
-    if set(sources) != pipeline.sources:
-        raise ValueError(
-            f"the inputs in config.pbtxt are {sorted(sources)}, but the external sources in {path.name} are "
-            f"{sorted(pipeline.sources)}; give them the same names"
-        )
 
     def run(batch: Batch) -> list[list[NDArray[Any]]]:
         count = len(next(iter(batch.values())))
         samples = [pipeline.run({name: values[i] for name, values in batch.items()}) for i in range(count)]
         return [list(values) for values in zip(*samples, strict=True)]
 
-    return run
+    return BatchPipeline(run, pipeline.signature)
 
 
 def real_pipeline(path: Path, *, batch_size: int, threads: int) -> BatchPipeline:
@@ -106,6 +113,7 @@ def real_pipeline(path: Path, *, batch_size: int, threads: int) -> BatchPipeline
         # No device id: with one, DALI insists on a CUDA driver.
         pipeline = definition(batch_size=batch_size, num_threads=threads, device_id=None)
         pipeline.build()
+        signature = signature_of(_dali_package(), pipeline.serialize(), batch_size, on_gpu=False)
     except RuntimeError as error:
         raise ValueError(f"DALI cannot build the pipeline of {path.name} for the CPU: {error}") from error
 
@@ -114,7 +122,14 @@ def real_pipeline(path: Path, *, batch_size: int, threads: int) -> BatchPipeline
             pipeline.feed_input(name, list(samples))
         return [[np.asarray(output.at(i)) for i in range(len(output))] for output in pipeline.run()]
 
-    return run
+    assert signature is not None  # this DALI is new enough
+    return BatchPipeline(run, signature)
+
+
+def _dali_package() -> Path:
+    import nvidia.dali
+
+    return Path(nvidia.dali.__file__).parent
 
 
 def _move_operators_to_cpu() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from cdk_triton._dali_signature import PipelineSignature, PipelineTensor
 from cdk_triton_local.triton.backends import dali_images
 from cdk_triton_local.triton.backends.dali_serialized import read_stand_in, write_stand_in
 
@@ -38,6 +39,9 @@ _MODULES: Final = (
 _TYPES: Final = ("FLOAT", "FLOAT16", "UINT8", "RGB", "BGR")
 _DEVICES: Final = ("cpu", "mixed", "gpu")
 _PIPELINE_ARGUMENTS: Final = {"batch_size", "num_threads", "device_id"}  # about resources, which are Triton's here
+_DECLARATIONS: Final = {"output_dtype", "output_ndim"}
+_UNDECLARED: Final = PipelineTensor("", None, None)
+_TRITON_TYPES: Final = {"FLOAT": "TYPE_FP32", "FLOAT16": "TYPE_FP16", "UINT8": "TYPE_UINT8"}
 
 Sample = Mapping[str, NDArray[Any]]
 
@@ -80,24 +84,31 @@ class Pipeline:
 
     Attributes:
         outputs: what the definition returned.
-        sources: the names of its external sources.
+        signature: the external sources that the outputs need, and what is declared about both.
         definition: the function that defines it, or None.
     """
 
     outputs: tuple[_Node, ...]
-    sources: frozenset[str] = field(default_factory=frozenset)
+    signature: PipelineSignature
     definition: Callable[..., Any] | None = None
 
     def serialize(self, *, filename: str) -> None:
         """Write a file that only the local backend can serve."""
         assert self.definition is not None  # _pipeline_def gives it
-        write_stand_in(self.definition, Path(filename))
+        write_stand_in(self.definition, Path(filename), self.signature)
 
     @staticmethod
     def deserialize(*, filename: str, num_threads: int, device_id: int, batch_size: int = 1) -> None:
         """Check that `serialize` wrote the file. Without a GPU, nothing is loaded."""
         if read_stand_in(Path(filename)) is None:
             raise UnsupportedError(f"the serialised pipeline {filename}")
+
+    @staticmethod
+    def stand_in_signature(*, filename: str) -> Mapping[str, Any]:
+        """The signature of the pipeline in such a file; DALI itself has another way to it."""
+        found = read_stand_in(Path(filename))
+        assert found is not None  # `deserialize` has read it
+        return found.signature
 
     def run(self, sample: Sample) -> list[NDArray[Any]]:
         """The outputs for one sample, given by the names of the external sources."""
@@ -161,15 +172,16 @@ def _add_operator(module: ModuleType, operator: Callable[..., _Node]) -> None:
     setattr(module, name, call)
 
 
-def _external_source(*, name: str, device: str = "cpu", dtype: str = "UINT8", ndim: int = 1) -> _Node:
-    if device != "cpu" or dtype != "UINT8" or ndim != 1:
+def _external_source(*, name: str, device: str = "cpu", dtype: str | None = None, ndim: int | None = None) -> _Node:
+    if device != "cpu" or dtype not in (None, "UINT8") or ndim not in (None, 1):
         raise UnsupportedError("an external_source of anything but encoded images (device cpu, UINT8, one dimension)")
-    return _Source(lambda sample: sample[name], name=name)
+    declared = PipelineTensor(name, None if dtype is None else _TRITON_TYPES[dtype], ndim)
+    return _Source(lambda sample: sample[name], declared=declared)
 
 
 @dataclass(frozen=True, eq=False)
 class _Source(_Node):
-    name: str = ""
+    declared: PipelineTensor = _UNDECLARED
 
 
 def _image(encoded: _Node, *, device: str = "cpu", output_type: str = "RGB") -> _Node:
@@ -226,7 +238,7 @@ def _per_channel(value: Any, label: str) -> NDArray[np.float32]:
 
 
 def _pipeline_def(definition: Callable[..., Any] | None = None, **arguments: Any) -> Any:
-    for argument in arguments.keys() - _PIPELINE_ARGUMENTS:
+    for argument in arguments.keys() - _PIPELINE_ARGUMENTS - _DECLARATIONS:
         raise UnsupportedError(f"the argument {argument} of pipeline_def")
     if definition is None:
         return functools.partial(_pipeline_def, **arguments)
@@ -237,15 +249,29 @@ def _pipeline_def(definition: Callable[..., Any] | None = None, **arguments: Any
         outputs = tuple(returned) if isinstance(returned, tuple | list) else (returned,)
         if not all(isinstance(node, _Node) for node in outputs):
             raise UnsupportedError("a pipeline that returns anything but results of operators")
-        return Pipeline(outputs, frozenset(_source_names(outputs)), definition)
+        inputs = [node.declared for node in _sources(outputs)]
+        return Pipeline(outputs, PipelineSignature(inputs, _declared_outputs(outputs, arguments)), definition)
 
     build._is_pipeline_def = True  # type: ignore[attr-defined]  # as DALI marks its own
     return build
 
 
-def _source_names(nodes: Sequence[_Node]) -> set[str]:
-    names = {node.name for node in nodes if isinstance(node, _Source)}
-    return names.union(*(_source_names(node.inputs) for node in nodes))
+def _sources(nodes: Sequence[_Node]) -> list[_Source]:
+    found = [node for node in nodes if isinstance(node, _Source)]
+    found += [source for node in nodes for source in _sources(node.inputs)]
+    return list(dict.fromkeys(found))
+
+
+def _declared_outputs(outputs: Sequence[_Node], arguments: Mapping[str, Any]) -> list[PipelineTensor]:
+    """What `pipeline_def` declares: one value for all outputs, or one for each."""
+    columns = []
+    for name in ("output_dtype", "output_ndim"):
+        given = arguments.get(name)
+        columns.append(list(given) if isinstance(given, list | tuple) else [given] * len(outputs))
+        if len(columns[-1]) != len(outputs):
+            raise UnsupportedError(f"{name} of pipeline_def for {len(columns[-1])} of {len(outputs)} outputs")
+    rows = zip(*columns, strict=True)
+    return [PipelineTensor(f"output {i}", _TRITON_TYPES.get(kind), ndim) for i, (kind, ndim) in enumerate(rows)]
 
 
 def _autoserialize(pipeline: Any) -> Any:

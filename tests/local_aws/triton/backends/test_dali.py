@@ -94,12 +94,32 @@ def test_every_value_is_within_one_grey_level_of_what_dali_was_recorded_to_give(
     recorded = np.load(Path(__file__).with_name("dali_recorded.npz"))
     names = [name for name in recorded.files if name.startswith("input ")]
     crop = (height, width)
-    pipeline = numpy_pipeline(definition(PIPELINE.format(width=width, height=height, layout="HWC", crop=crop)), ["IN"])
+    pipeline = numpy_pipeline(definition(PIPELINE.format(width=width, height=height, layout="HWC", crop=crop)))
     ours = pipeline({"IN": [recorded[name] for name in names]})[0]
     for name, one, dalis in zip(names, ours, recorded[f"output {width}x{height}"], strict=True):
         difference = np.abs(one - dalis.astype(np.float32))
         assert difference.max() <= 1, name
         assert difference.mean() < 0.01, name
+
+
+@pytest.mark.skipif(not has_dali(), reason="the extra dali is not installed")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ("images = fn.external_source(", 'unused = fn.external_source(name="MASK")\n    images = fn.external_source('),
+        ('name="IN"', 'name="IN", dtype=types.UINT8, ndim=1'),
+        ("device_id=0", "device_id=0, output_dtype=types.FLOAT, output_ndim=3"),
+    ],
+    ids=["undeclared", "an unused source", "a declared input", "a declared output"],
+)
+def test_the_signature_is_that_of_dali(definition: Any, old: str, new: str) -> None:
+    text = PIPELINE.format(width=8, height=8, layout="HWC", crop=None)
+    assert old in text
+    path = definition(text.replace(old, new, 1))
+    ours, theirs = numpy_pipeline(path).signature, real_pipeline(path, batch_size=4, threads=1).signature
+    assert ours.inputs == theirs.inputs
+    assert [each[1:] for each in ours.outputs] == [each[1:] for each in theirs.outputs]
 
 
 @pytest.mark.skipif(not has_dali(), reason="the extra dali is not installed")
@@ -117,7 +137,7 @@ def test_every_value_is_within_one_grey_level_of_dali(
     text = PIPELINE.format(width=width, height=height, layout=layout, crop=crop)
     path = definition(text.replace("RGB", channels))
     batch = {"IN": list(pictures.values())}
-    ours = numpy_pipeline(path, ["IN"])(batch)[0]
+    ours = numpy_pipeline(path)(batch)[0]
     theirs = real_pipeline(path, batch_size=16, threads=2)(batch)[0]
     for name, one, other in zip(pictures, ours, theirs, strict=True):
         assert one.shape == other.shape
@@ -128,8 +148,8 @@ def test_every_value_is_within_one_grey_level_of_dali(
 
 def test_blue_may_come_before_red(definition: Any, pictures: Pictures) -> None:
     text = PIPELINE.format(width=48, height=40, layout="HWC", crop=(40, 48))
-    rgb = numpy_pipeline(definition(text), ["IN"])({"IN": [pictures["jpeg"]]})[0][0]
-    bgr = numpy_pipeline(definition(text.replace("RGB", "BGR")), ["IN"])({"IN": [pictures["jpeg"]]})[0][0]
+    rgb = numpy_pipeline(definition(text))({"IN": [pictures["jpeg"]]})[0][0]
+    bgr = numpy_pipeline(definition(text.replace("RGB", "BGR")))({"IN": [pictures["jpeg"]]})[0][0]
     np.testing.assert_array_equal(bgr, rgb[:, :, ::-1])
 
 
@@ -181,7 +201,7 @@ def test_cropping_takes_the_middle_and_normalising_follows(messages: Messages) -
 
 def test_a_pipeline_runs_on_each_sample(definition: Any, pictures: Pictures) -> None:
     path = definition(PIPELINE.format(width=30, height=20, layout="HWC", crop=None))
-    [outputs] = numpy_pipeline(path, ["IN"])({"IN": [pictures["png"], pictures["small"]]})
+    [outputs] = numpy_pipeline(path)({"IN": [pictures["png"], pictures["small"]]})
     assert [output.shape for output in outputs] == [(20, 30, 3)] * 2
     assert np.array_equal(outputs[0], resize(decode_image(pictures["png"]), 30, 20))
     assert importlib.util.find_spec("nvidia") is None or has_dali(), "the recording modules are gone again"
@@ -234,7 +254,7 @@ def test_what_it_does_not_know_is_rejected_by_name(
 ) -> None:
     assert old in GOOD
     with messages.raises(UnsupportedError) as rejected:
-        numpy_pipeline(definition(GOOD.replace(old, new, 1)), ["IN"])
+        numpy_pipeline(definition(GOOD.replace(old, new, 1)))
     assert named in str(rejected.value)
 
 
@@ -243,7 +263,6 @@ def test_what_it_does_not_know_is_rejected_by_name(
     [
         pytest.param("", id="no function"),
         pytest.param(GOOD + GOOD.replace("def pipe", "def other"), id="two functions"),
-        pytest.param(GOOD.replace('"IN"', '"OTHER"'), id="another source"),
         pytest.param("import no_such_module", id="import"),
         pytest.param("1 / 0", id="exception"),
         pytest.param(GOOD.replace("return fn", "images = 1 / 0\n    return fn"), id="exception in the pipeline"),
@@ -251,7 +270,7 @@ def test_what_it_does_not_know_is_rejected_by_name(
 )
 def test_a_definition_that_is_none_is_one_sentence(messages: Messages, definition: Any, text: str) -> None:
     with messages.raises(ValueError):
-        numpy_pipeline(definition(text), ["IN"])
+        numpy_pipeline(definition(text))
 
 
 @pytest.mark.parametrize(
@@ -267,7 +286,7 @@ def test_a_definition_that_is_none_is_one_sentence(messages: Messages, definitio
 )
 def test_what_python_and_dali_reject_is_told_in_their_words(definition: Any, text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        numpy_pipeline(definition(text), ["IN"])
+        numpy_pipeline(definition(text))
 
 
 def test_the_file_is_the_one_that_tritons_backend_takes(messages: Messages, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+../../constructs/cdk_triton/_dali_signature.py
