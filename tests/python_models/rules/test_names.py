@@ -141,10 +141,12 @@ FUTURE = "from __future__ import annotations\n"
         pytest.param(
             executing("if requests:\n    raise pb_utils.TritonExeption()", UTILS), ["CT180"], id="under a condition"
         ),
+        pytest.param(executing("if requests: pb_utils.Missing", UTILS), ["CT180"], id="like no other"),
         pytest.param(f"{UTILS}def f(): return pb_utils.Tenser\n{MODEL}", ["CT180"], id="in a function"),
         pytest.param(f"{FUTURE}{UTILS}def f(x: pb_utils.Tensor): ...\n{MODEL}", [], id="a lazy annotation"),
         pytest.param(f"{UTILS}def f(x: 'pb_utils.Tensor'): ...\n{MODEL}", [], id="an annotation as a string"),
-        pytest.param(executing("x: pb_utils.Missing = 1", UTILS), ["CT180"], id="an annotation that nobody evaluates"),
+        pytest.param(executing("x: pb_utils.Missing = 1", UTILS), [], id="an annotation that nobody evaluates"),
+        pytest.param(f"{FUTURE}{UTILS}def f(x: pb_utils.Missing): ...\n{MODEL}", [], id="a lazy annotation of no name"),
         pytest.param(executing("pb_utils.Tensor('OUT', requests)", UTILS), [], id="in execute"),
         pytest.param(executing("from triton_python_backend_utils import Tensor"), [], id="imported in execute"),
         pytest.param(f"{UTILS}X = pb_utils.np.float32, pb_utils.ModelConfig\n{MODEL}", [], id="there from the start"),

@@ -32,7 +32,7 @@ from cdk_triton.python_models.reader.newer_syntax import NEWEST_KNOWN, without_n
 from cdk_triton.python_models.reader.path import Search, search_of
 from cdk_triton.python_models.reader.references import References, references_of
 from cdk_triton.python_models.reader.tensors import TensorNames, tensor_names
-from cdk_triton.python_models.reader.uses import Used, mentioned, missed_by_star
+from cdk_triton.python_models.reader.uses import Used, mentioned, missed_by_star, without_annotations
 from cdk_triton.triton.unreadable import Unreadable
 
 __all__ = ["Imported", "NotJudged", "PythonSource", "SyntaxFault", "python_source"]
@@ -213,6 +213,7 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
     lazy = version >= _LAZY_SINCE or names.get("annotations") == "__future__.annotations"
     imports, used, asked = needed(module, names, _NAME, lazy=lazy)
     missed = missed_by_star(nodes)
+    may_run = list(without_annotations(module))
     own = bound if isinstance(bound, ast.ClassDef) and not dynamic else None
     return PythonSource(
         model_class(bound, module, nodes, names, _NAME) if isinstance(bound, ast.ClassDef) else None,
@@ -225,7 +226,7 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
         attributes,
         tensor_names(module),
         () if dynamic else tuple(_used(used, defined, missed)),
-        () if dynamic else (*mentioned(nodes, MODULE), *_starred(nodes, missed)),
+        () if dynamic else (*mentioned(may_run, MODULE), *_starred(may_run, missed)),
         None if dynamic else rejected_class(statements),
         references_of((node for statement in statements for node in ast.walk(statement)), defined, names),
         None if own is None else _initialize(own, attributes, names, defined, nodes),

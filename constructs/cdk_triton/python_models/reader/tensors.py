@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cdk_triton.python_models.reader.uses import without_annotations
+
 __all__ = ["NamedTensor", "TensorNames", "tensor_names"]
 
 _UTILITIES = "triton_python_backend_utils"
@@ -47,7 +49,7 @@ class TensorNames:
 
 def tensor_names(module: ast.Module) -> TensorNames:
     """Read what a module calls on the backend's utilities, by the names that it imports them as."""
-    nodes = tuple(_without_annotations(module))
+    nodes = tuple(without_annotations(module))
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     if any(function.name == "auto_complete_config" for function in functions):
         return TensorNames()  # it may add inputs and outputs
@@ -76,21 +78,6 @@ class _Utilities:
             case ast.Attribute(value=ast.Attribute() as value, attr=attribute):
                 return None if (outer := self.attribute(value)) is None else f"{outer}.{attribute}"
         return None
-
-
-def _without_annotations(module: ast.Module) -> Iterator[ast.AST]:
-    pending: list[ast.AST] = [module]
-    while pending:
-        node = pending.pop()
-        yield node
-        match node:
-            case ast.FunctionDef(returns=annotation) | ast.AsyncFunctionDef(returns=annotation):
-                pass
-            case ast.arg(annotation=annotation) | ast.AnnAssign(annotation=annotation):
-                pass
-            case _:
-                annotation = None
-        pending += (child for child in ast.iter_child_nodes(node) if child is not annotation)
 
 
 def _read(used: _Utilities, nodes: Sequence[ast.AST], *parts: ast.AST) -> tuple[NamedTensor, ...]:

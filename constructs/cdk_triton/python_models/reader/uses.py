@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from cdk_triton.python_models.reader.backend_utils import MODULE, SET_LATER
 from cdk_triton.python_models.reader.names import bound_names
 
-__all__ = ["Used", "evaluated", "imported_modules", "mentioned", "missed_by_star"]
+__all__ = ["Used", "evaluated", "imported_modules", "mentioned", "missed_by_star", "without_annotations"]
 
 # With a condition of their own, or run by others later on.
 _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -55,11 +55,26 @@ def imported_modules(module: ast.Module) -> dict[str, str]:
     return {name: next(iter(modules)) for name, modules in found.items() if len(modules) == 1 and "" not in modules}
 
 
+def without_annotations(module: ast.Module) -> Iterator[ast.AST]:
+    """The nodes of a module as `ast.walk` yields them, except those of annotations."""
+    pending: list[ast.AST] = [module]
+    for node in pending:  # grows while we walk
+        yield node
+        match node:
+            case ast.FunctionDef(returns=annotation) | ast.AsyncFunctionDef(returns=annotation):
+                pass
+            case ast.arg(annotation=annotation) | ast.AnnAssign(annotation=annotation):
+                pass
+            case _:
+                annotation = None
+        pending += (child for child in ast.iter_child_nodes(node) if child is not annotation)
+
+
 def mentioned(nodes: Sequence[ast.AST], module: str) -> Iterator[Used]:
     """The attributes of a module that a source reads anywhere, also in code that may not run.
 
     Args:
-        nodes: all nodes of the source.
+        nodes: all nodes of the source that Python may evaluate.
         module: a top-level module.
 
     Returns:
