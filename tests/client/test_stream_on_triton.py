@@ -77,6 +77,12 @@ def test_an_error_of_the_model_comes_after_its_results(account: StreamingAccount
         next(results)
 
 
+def test_an_error_of_the_model_instead_of_its_first_result(account: StreamingAccount) -> None:
+    with pytest.raises(ModelError, match=r"the model container answered 400: out of words;") as caught:
+        TritonClient(account.endpoint()).stream({"PROMPT": "hi", "FAIL_AFTER": 0})
+    assert (caught.value.status, caught.value.original_message) == (400, "out of words")
+
+
 def test_the_other_protocol_is_named(account: StreamingAccount) -> None:
     text = {"PROMPT": np.array(["hi"], object)}
     for binary in (True, False):

@@ -308,9 +308,9 @@ def _on_this_machine(address: str) -> str:
 
 
 def server_words(original: str) -> str:
-    """Return the text in Triton's `{"error": …}`, or the original if it has another form."""
+    """Return the text in Triton's `{"error": …}`, which may be an event, or the original if it has another form."""
     try:
-        parsed = json.loads(original)
+        parsed = json.loads(original.removeprefix("data: "))
     except ValueError:
         return original
     return str(parsed["error"]) if isinstance(parsed, dict) and "error" in parsed else original
