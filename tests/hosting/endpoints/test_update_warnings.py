@@ -15,7 +15,14 @@ from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.assertions import Annotations, Match
 from tests.hosting.conftest import NETWORK
 
-from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
+from cdk_triton import (
+    ServingPlatform,
+    TritonArtifactStore,
+    TritonEndpoint,
+    TritonModel,
+    TritonMultiModel,
+    TritonVariant,
+)
 from cdk_triton.hosting import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
 
 if TYPE_CHECKING:
@@ -374,6 +381,51 @@ class TestState:
 
         found = warnings(stack, "StateOnSeveralInstances")
         assert len(found) == (case != "one")
+        for warning in found:
+            messages.record("cdk-triton:StateOnSeveralInstances", warning)
+
+    @pytest.mark.parametrize(
+        ("weights", "instances", "is_warned"),
+        [
+            pytest.param((1, 0.5), 1, True, id="a part of the requests"),
+            pytest.param((1, 1), 2, True, id="two instances"),
+            pytest.param((1, 1), 1, False, id="all requests on one instance"),
+            pytest.param((1, 0), 1, False, id="no requests"),
+        ],
+    )
+    def test_a_shadow_that_does_not_see_whole_sequences_is_warned_of(
+        self,
+        messages: Messages,
+        stack: cdk.Stack,
+        stateful: TritonModel,
+        weights: tuple[float, float],
+        instances: int,
+        *,
+        is_warned: bool,
+    ) -> None:
+        production = TritonVariant(model=stateful, initial_weight=weights[0])
+        shadow = TritonVariant(
+            model=stateful, variant_name="Shadow", initial_weight=weights[1], initial_instance_count=instances
+        )
+        TritonEndpoint(stack, "Endpoint", variants=[production], shadow=shadow)
+
+        found = warnings(stack, "StateOnSeveralInstances")
+        assert len(found) == is_warned
+        for warning in found:
+            messages.record("cdk-triton:StateOnSeveralInstances", warning)
+
+    def test_pools_and_multi_model_endpoints_are_warned_of(
+        self, messages: Messages, world: World, stack: cdk.Stack, stateful: TritonModel
+    ) -> None:
+        repository = world.repository(network=f"{NETWORK} sequence_batching {{ }}")
+        other = ServingPlatform(release=world.platform.release, instance_type="ml.g6.2xlarge")
+        fallback = TritonModel(stack, "Fallback", repository=repository, platform=other)
+        TritonEndpoint(stack, "Pools", variants=[TritonVariant(model=stateful, fallback_models=[fallback])])
+        multi_model = TritonMultiModel(stack, "Fleet", platform=world.platform, ensembles={"text": repository})
+        TritonEndpoint(stack, "Endpoint", model=multi_model)
+
+        found = warnings(stack, "StateOnSeveralInstances")
+        assert len(found) == 2
         for warning in found:
             messages.record("cdk-triton:StateOnSeveralInstances", warning)
 

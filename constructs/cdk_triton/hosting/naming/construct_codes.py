@@ -355,9 +355,10 @@ _OTHER_CODES: Final = (
     ),
     ConstructCode(
         "cdk-triton:StateOnSeveralInstances",
-        "a model with a sequence batcher may run on several instances",
-        "SageMaker sends each request to any instance, and an instance does not know the state of another one. Serve "
-        "such a model as a single model on one variant with one instance and without scaling.",
+        "a model with a sequence batcher may run on several instances or copies",
+        "SageMaker sends each request to any instance or copy, which does not know the state of another one. Serve "
+        "such a model as a single model on one variant with one instance, or in a component with one copy, and without "
+        "scaling.",
         "Calling an endpoint",
     ),
     ConstructCode(

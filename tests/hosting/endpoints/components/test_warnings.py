@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_iam as iam
+from tests.hosting.conftest import NETWORK
 from tests.hosting.endpoints.components.conftest import COPY, PLATFORM, warnings
 
 from cdk_triton import ServingPlatform, TritonComponents, TritonModel
@@ -50,6 +51,19 @@ def test_a_maximum_that_stands_for_any_number_is_counted_at_once(
     count.scale_on_invocations("Requests", max_requests_per_second=40)
     check(messages, stack, "CopiesBeyondInstances")
     assert "1000000000 copies together, which need 250000000 instances" in warnings(stack)["CopiesBeyondInstances"]
+
+
+@pytest.mark.parametrize(("copies", "most", "is_warned"), [(1, None, False), (2, None, True), (1, 2, True)])
+def test_state_in_several_copies_is_warned_of(
+    messages: Messages, world: World, stack: cdk.Stack, copies: int, most: int | None, *, is_warned: bool
+) -> None:
+    repository = world.repository("words", network=f"{NETWORK} sequence_batching {{ }}")
+    model = TritonModel(stack, "Words", repository=repository, platform=PLATFORM)
+    component = endpoint(stack, max_instance_count=1).add_component("Words", model=model, **COPY, copies=copies)
+    if most is not None:
+        count = component.auto_scale_copies(min_capacity=1, max_capacity=most)
+        count.scale_on_invocations("Requests", max_requests_per_second=40)
+    check(messages, stack, *["StateOnSeveralInstances"] * is_warned)
 
 
 def test_an_update_needs_free_gpus(messages: Messages, stack: cdk.Stack, text: TritonModel) -> None:

@@ -1,7 +1,8 @@
 """Whether the copies of all components fit on the instances of their endpoint.
 
 The first copies must fit, which is checked as soon as a component is added. Everything else causes a warning when the
-app is complete: copies that scale further, updates without room, and instances that stay or serve nothing.
+app is complete: copies that scale further, updates without room, instances that stay or serve nothing, and state that
+several copies would have to share.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from constructs import Construct, IConstruct
 
 from cdk_triton._wording import in_words
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.endpoints.variants.state import warn_about_state_of_copies
 from cdk_triton.sagemaker import CopyRequirements, GpuInstance, ServingPlatform, instances_for
 
 if TYPE_CHECKING:
@@ -112,6 +114,7 @@ class CapacityWarnings:
             self._check_rollback()
             self._check_maximum()
             self._check_zero()
+            self._check_state()
 
     def _check_initial(self) -> None:
         needed = _instances_for(_initial_copies(self._components), self._instance)
@@ -187,6 +190,10 @@ class CapacityWarnings:
                 "instances stay and cost money. Set min_instance_count=0 and let every component scale to zero, or "
                 "acknowledge this if other components need the GPUs",
             )
+
+    def _check_state(self) -> None:
+        copies = {each.node.id: (each.model, each.max_copies) for each in self._components}
+        warn_about_state_of_copies(Annotations.of(self._scope), copies)
 
     def _warn(self, code: str, text: str) -> None:
         Annotations.of(self._scope).add_warning_v2(code, text)

@@ -16,7 +16,7 @@ from cdk_triton.hosting.access.permissions import Statement
 from cdk_triton.hosting.endpoints.data_capture import warn_about_scaling
 from cdk_triton.hosting.endpoints.model_role_policies import allow_models
 from cdk_triton.hosting.endpoints.updates.rollback_alarms import check_rollback_alarm, warn_about_stack
-from cdk_triton.hosting.endpoints.variants.state import keeps_state
+from cdk_triton.hosting.endpoints.variants.state import stateful_models
 from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
 from cdk_triton.hosting.models.delivery import delivering_store
 from cdk_triton.hosting.naming.per_construct import path_of
@@ -113,7 +113,7 @@ class EndpointUpdates:
         self._policy = policy
         self._alarms: list[cloudwatch.IAlarm] = []
         self._scaled: dict[str, ScalableInstanceCount] = {}
-        if policy is not None or len(served) > 1 or any(map(keeps_state, variants)):
+        if policy is not None or len(served) > 1 or any(stateful_models(each.model) for each in variants):
             from cdk_triton.hosting.endpoints.updates.warnings import UpdateWarnings
 
             Aspects.of(endpoint).add(UpdateWarnings(scope, variants, policy, self._alarms, self._scaled, served))

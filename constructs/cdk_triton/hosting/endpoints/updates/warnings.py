@@ -16,7 +16,7 @@ from constructs import Construct, IConstruct
 
 from cdk_triton._wording import in_words
 from cdk_triton.hosting.endpoints.updates.policies import MAX_STEP_PERCENT, DeploymentPolicy
-from cdk_triton.hosting.endpoints.variants.state import warn_about_state
+from cdk_triton.hosting.endpoints.variants.state import warn_about_shadow_state, warn_about_state
 from cdk_triton.hosting.endpoints.variants.variant import TritonVariant
 from cdk_triton.hosting.naming.literals import is_token
 from cdk_triton.hosting.naming.stacks import stack_of
@@ -68,7 +68,7 @@ class UpdateWarnings:
         """Look at one construct."""
         if not isinstance(node, sagemaker.CfnEndpoint):
             return
-        warn_about_state(self._notes, self._variants, lambda variant: self._instances(variant)[1])
+        self._warn_about_state()
         if node.retain_all_variant_properties:
             self._warn_about_kept_counts()
         if self._policy is not None:
@@ -76,6 +76,14 @@ class UpdateWarnings:
             for variant in self._variants:
                 self._warn_about_multi_model(self._policy, variant)
                 self._warn_about_step(self._policy, variant)
+
+    def _warn_about_state(self) -> None:
+        def most_instances(variant: TritonVariant) -> int | None:
+            return self._instances(variant)[1]
+
+        warn_about_state(self._notes, self._variants, most_instances)
+        for shadow in self._served[len(self._variants) :]:
+            warn_about_shadow_state(self._notes, shadow, self._variants[0], most_instances)
 
     def _warn_about_kept_counts(self) -> None:
         fixed = [each.variant_name for each in self._served if each.variant_name not in self._scaled]
