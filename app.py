@@ -24,7 +24,7 @@ from examples.reference_systems.assets import ASSETS, PREPARED
 from examples.reference_systems.image_classification import ImageClassification
 from examples.reference_systems.onnx_models import OnnxModels
 from examples.reference_systems.tensorrt_tenants import TensorRTTenants
-from examples.reference_systems.text_generation import TextGeneration
+from examples.reference_systems.text_generation import TextGeneration, TextStreaming
 from examples.reference_systems.two_ensembles import TwoEnsembles, text_repository
 
 
@@ -36,6 +36,7 @@ def add_stacks(scope: Construct, *, text: ModelRepository | None = None) -> None
     OnnxModels(scope, "OnnxModels", store=store)
     TensorRTTenants(scope, "TensorRTTenants", store=store)
     TextGeneration(scope, "TextGeneration", store=store)
+    TextStreaming(scope, "TextStreaming", store=store)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""All five reference systems, deployed onto this machine by the unmodified `cdk` CLI, asked, and taken down again.
+"""The reference systems, deployed onto this machine by the unmodified `cdk` CLI, asked, and taken down again.
 
 `make reference` runs this module. It ends with status 1 if an answer is wrong.
 """
@@ -20,7 +20,7 @@ from cdk_triton.errors import LocalError
 from cdk_triton_local import LocalAws
 from examples.local_run import Cdk, console, dali_line, on_local_aws, runtime, step
 from examples.reference_systems.assets import WHEELS
-from examples.reference_systems.questions import questions
+from examples.reference_systems.questions import STREAMED, questions
 
 Outputs = Mapping[str, Mapping[str, str]]
 
@@ -35,11 +35,14 @@ def reference(aws: LocalAws, work: Path) -> None:
     cdk = Cdk(aws, work)
     step("cdk bootstrap: the bucket and the roles with which cdk deploys")
     cdk("bootstrap")
-    step("cdk deploy --all: the store, and the five systems")
+    step("cdk deploy --all: the store, and the systems")
     cdk("deploy", "--all", "--require-approval=never", f"--outputs-file={work / 'outputs.json'}")
     outputs: Outputs = json.loads((work / "outputs.json").read_text(encoding="utf-8"))
     step("Asking every system, in both forms")
-    wrong = ask(runtime(aws.environment()), outputs)
+    client = runtime(aws.environment())
+    wrong = ask(client, outputs)
+    step("Streaming an answer, token by token")
+    wrong += ask_for_stream(client, outputs)
     tell_what_was_real(aws)
     step("cdk destroy --all")
     cdk("destroy", "--all", "--force")
@@ -52,9 +55,7 @@ def ask(client: Any, outputs: Outputs) -> int:
 
     Each question is asked twice in each form. The first call of all loads the model, and its time is not shown.
     """
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for heading in ("stack", "asked", "answer", "binary", "JSON"):
-        table.add_column(heading, overflow="fold")
+    table = table_of("stack", "asked", "answer", "binary", "JSON")
     wrong = 0
     for question in questions():
         answers, times = [], []
@@ -62,14 +63,44 @@ def ask(client: Any, outputs: Outputs) -> int:
             question.ask(client, outputs[question.stack], binary=binary)
             start = time.perf_counter()
             answers.append(question.ask(client, outputs[question.stack], binary=binary))
-            times.append(f"{(time.perf_counter() - start) * 1000:.0f} ms")
+            times.append(milliseconds(time.perf_counter() - start))
         wrong += sum(answer != question.right for answer in answers)
-        shown = " and ".join(dict.fromkeys(answers))
-        right = answers == [question.right] * 2
-        judged = escape(shown) if right else f"[red]{escape(shown)}[/], and not {escape(question.right)}"
-        table.add_row(question.stack, question.asked, judged, *times)
+        table.add_row(question.stack, question.asked, judged(question.right, *answers), *times)
     console.print(table)
     return wrong
+
+
+def ask_for_stream(client: Any, outputs: Outputs) -> int:
+    """Print how long the first and the last token of an answer took; return 1 if the answer is wrong, 0 if not.
+
+    As in `ask`, the times are those of a second call.
+    """
+    for _ in range(2):
+        text, first, last = STREAMED.ask(client, outputs[STREAMED.stack])
+    table = table_of("stack", "asked", "answer", "first token", "last token")
+    times = milliseconds(first), milliseconds(last)
+    table.add_row(STREAMED.stack, STREAMED.asked, judged(STREAMED.right, text), *times)
+    console.print(table)
+    return int(text != STREAMED.right)
+
+
+def table_of(*headings: str) -> Table:
+    """An empty table."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def judged(right: str, *answers: str) -> str:
+    """Answers as the tables show them: a wrong one is red, and the right one follows."""
+    shown = escape(" and ".join(dict.fromkeys(answers)))
+    return shown if set(answers) == {right} else f"[red]{shown}[/], and not {escape(right)}"
+
+
+def milliseconds(seconds: float) -> str:
+    """A time as the tables show it."""
+    return f"{seconds * 1000:.0f} ms"
 
 
 def tell_what_was_real(aws: LocalAws) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ PHOTOGRAPHS = Path(__file__).resolve().parents[1] / "photographs"
 SENTENCES = ("A man is eating food.", "A man is eating a piece of bread.")
 COSINE = "cosine 0.7553"  # the model card of all-MiniLM-L6-v2
 CAT, COFFEE = "Egyptian cat", "espresso"
+CAPITAL, PARIS = "What is the capital of France?", "The capital of France is Paris."
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,43 @@ def questions() -> Iterator[Question]:
     yield Question(
         "TextGeneration",
         "TextModel",
-        "What is the capital of France?",
-        {"prompt": [["What is the capital of France?"]]},
+        CAPITAL,
+        {"prompt": [[CAPITAL]]},
         lambda answer: text_of(answer["text"].ravel()[0]),
-        "The capital of France is Paris.",
+        PARIS,
     )
+
+
+@dataclass(frozen=True)
+class StreamedQuestion:
+    """A question to a stack whose answer comes in parts.
+
+    Attributes:
+        stack: the stack's name.
+        asked: the question.
+        right: the right answer.
+    """
+
+    stack: str
+    asked: str
+    right: str
+
+    def ask(self, runtime: Any, stack_outputs: Mapping[str, str]) -> tuple[str, float, float]:
+        """The answer, and the seconds until its first and until its last part.
+
+        Args:
+            runtime: a client of boto3 for `sagemaker-runtime`.
+            stack_outputs: the outputs of the stack.
+        """
+        start = time.perf_counter()
+        parts = TritonClient(stack_outputs["EndpointName"], runtime=runtime).stream({"prompt": self.asked})
+        text = b"".join(part["text"][0] for part in parts).decode()
+        assert parts.first_result_seconds is not None
+        return text, parts.first_result_seconds, time.perf_counter() - start
+
+
+STREAMED = StreamedQuestion("TextStreaming", CAPITAL, PARIS)
+"""The question to the system that streams."""
 
 
 def photographs(*names: str) -> npt.NDArray[np.uint8]:

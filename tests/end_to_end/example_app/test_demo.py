@@ -104,13 +104,19 @@ def test_it_shows_two_ensembles_says_what_was_real_and_leaves_nothing(
 
 
 @pytest.mark.timeout(1500)
-def test_all_five_systems_are_deployed_answer_rightly_and_are_taken_down(start: Start, tmp_path: Path) -> None:
+def test_all_systems_are_deployed_answer_rightly_and_are_taken_down(start: Start, tmp_path: Path) -> None:
     reference = start("examples.reference_systems")
     printed, _ = reference.communicate(timeout=1200)
     assert reference.returncode == 0, printed
-    stacks = ("ImageClassification", "TwoEnsembles", "OnnxModels", "TensorRTTenants", "TextGeneration")
+    stacks = (
+        *("ImageClassification", "TwoEnsembles", "OnnxModels"),
+        *("TensorRTTenants", "TextGeneration", "TextStreaming"),
+    )
     table = printed.partition("==> Asking every system")[2].partition("\nReal")[0]
     assert all(re.search(rf"^{stack} .* \d+ ms +\d+ ms *$", table, re.MULTILINE) for stack in stacks)
+    streamed = re.search(r"^TextStreaming .* (\d+) ms +(\d+) ms *$", table, re.MULTILINE)
+    assert streamed is not None
+    assert int(streamed[1]) < int(streamed[2])
     if sys.version_info < (3, 12):  # the image has 3.12
         assert re.search(r"in the build of text_generation, by its manifest: .*Python 3\.12", printed)
     assert all(f"{stack}: destroyed" in printed for stack in stacks)

@@ -1,8 +1,13 @@
-"""System 4: a generating model whose packages the deployment packs, deployed by the unmodified CLI and asked."""
+"""System 4: a generating model whose packages the deployment packs, deployed by the unmodified CLI and asked.
+
+Two stacks serve it: one answers at once, the other streams.
+"""
 
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,19 +15,35 @@ import numpy as np
 import pytest
 from tests.docs.blocks import of_kind
 
-from cdk_triton.client import TritonClient
+from cdk_triton.client import InferenceResult, ResultStream, TritonClient
 from cdk_triton.errors import ModelError
 
-_, CALL = of_kind("end_to_end/example_app/test_text_generation.py")  # `example_app` starts as the first one does
-STACK = "TextGeneration"
+# `example_app` starts as the first block does.
+_, CALL, STREAM = of_kind("end_to_end/example_app/test_text_generation.py")
 CAPITAL = "What is the capital of France?"
 PARIS = "The capital of France is Paris."
 
 
 @pytest.fixture(scope="module")
 def outputs(deployed: Any) -> dict[str, str]:
-    found: dict[str, str] = deployed(STACK)
+    found: dict[str, str] = deployed("TextGeneration")
     return found
+
+
+@pytest.fixture(scope="module")
+def streaming(deployed: Any, outputs: dict[str, str]) -> dict[str, str]:
+    """The outputs of the stack that streams, which is deployed after the other one."""
+    found: dict[str, str] = deployed("TextStreaming")
+    return found
+
+
+def stream(example_app: Any, streaming: dict[str, str], prompt: Any, **inputs: Any) -> ResultStream:
+    client = TritonClient(streaming["EndpointName"], runtime=example_app.client("sagemaker-runtime"))
+    return client.stream({"prompt": prompt, **inputs})
+
+
+def text_of(parts: Iterable[InferenceResult]) -> str:
+    return b"".join(part["text"][0] for part in parts).decode()
 
 
 def ask(
@@ -74,15 +95,16 @@ def test_what_cannot_be_answered_is_one_sentence(
 ) -> None:
     with pytest.raises(ModelError) as raised:
         ask(example_app, outputs, prompt, max_tokens=max_tokens)
-    said = str(raised.value).partition("answered 400: ")[2].partition("; read more in the log of the endpoint")[0]
-    messages.record("model.py", said)
+    messages.record("model.py", raised.value.original_message)
     assert ask(example_app, outputs, CAPITAL)[0][0] == PARIS
 
 
+@pytest.mark.usefixtures("streaming")
 def test_the_manifest_says_for_which_python_it_was_packed(example_app: Any, outputs: dict[str, str]) -> None:
     s3 = example_app.client("s3")
     (bucket,) = (b["Name"] for b in s3.list_buckets()["Buckets"] if b["Name"].startswith("tritonartifacts-storebucket"))
     listed = s3.list_objects_v2(Bucket=bucket, Prefix="artifacts/text_generation/")["Contents"]
+    # Both stacks serve the archive that the first of them has built.
     (key,) = (each["Key"] for each in listed if each["Key"].endswith("manifest.json"))
     manifest = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
     assert "Python 3.12" in json.dumps(manifest)
@@ -91,3 +113,52 @@ def test_the_manifest_says_for_which_python_it_was_packed(example_app: Any, outp
 
 def test_the_call_of_the_page_prints_its_own_answers(run_call: Any, outputs: dict[str, str]) -> None:
     assert run_call(CALL, outputs) == [PARIS, "length"]
+
+
+def test_an_answer_is_streamed_token_by_token(example_app: Any, streaming: dict[str, str]) -> None:
+    start = time.monotonic()
+    results = stream(example_app, streaming, CAPITAL)
+    parts = list(results)
+    assert b"|".join(part["text"][0] for part in parts) == b"The| capital| of| France| is| Paris|.|"
+    assert [part["tokens"].item() for part in parts] == [1, 2, 3, 4, 5, 6, 7, 7]
+    assert [part["finish_reason"][0] for part in parts] == [b""] * 7 + [b"stop"]
+    assert results.first_result_seconds is not None
+    assert results.first_result_seconds < (time.monotonic() - start) * 0.8
+
+
+def test_a_streamed_answer_ends_at_its_limit(example_app: Any, streaming: dict[str, str]) -> None:
+    *_, last = stream(example_app, streaming, CAPITAL, max_tokens=3)
+    assert (last["text"][0], last["tokens"].item(), last["finish_reason"][0]) == (b" of", 3, b"length")
+
+
+def test_more_callers_than_streams_all_get_their_answers(example_app: Any, streaming: dict[str, str]) -> None:
+    with ThreadPoolExecutor(12) as callers:
+        answers = callers.map(lambda _: text_of(stream(example_app, streaming, CAPITAL)), range(12))
+        assert list(answers) == [PARIS] * 12
+
+
+def test_a_caller_that_leaves_takes_no_place(example_app: Any, streaming: dict[str, str]) -> None:
+    for _ in range(9):  # more than the model streams at the same time
+        with stream(example_app, streaming, "Write a long story.", max_tokens=512) as story:
+            assert next(story)["text"][0]
+    assert text_of(stream(example_app, streaming, CAPITAL)) == PARIS
+
+
+@pytest.mark.parametrize(
+    ("prompt", "max_tokens"),
+    [
+        pytest.param("x", 0, id="no tokens"),
+        pytest.param(["x", "y"], [1, 1], id="two prompts"),
+    ],
+)
+def test_what_cannot_be_streamed_is_one_sentence(
+    example_app: Any, streaming: dict[str, str], messages: Any, prompt: Any, max_tokens: Any
+) -> None:
+    with pytest.raises(ModelError) as raised:
+        text_of(stream(example_app, streaming, prompt, max_tokens=max_tokens))
+    messages.record("model.py", raised.value.original_message)
+    assert text_of(stream(example_app, streaming, CAPITAL)) == PARIS
+
+
+def test_the_stream_of_the_page_prints_its_own_answer(run_call: Any, streaming: dict[str, str]) -> None:
+    assert run_call(STREAM, streaming) == [PARIS]

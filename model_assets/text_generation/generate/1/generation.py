@@ -1,15 +1,16 @@
-"""Prompts to answers: SmolLM2 with ONNX Runtime, for a batch of prompts at once."""
+"""Prompts to answers: SmolLM2 with ONNX Runtime, for a batch of prompts at once, or for one in parts."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
+from tokenizers.decoders import DecodeStream
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # ONNX Runtime's wheel reports usage to its maker otherwise
 
@@ -25,12 +26,12 @@ ENDS = ("<|im_end|>", "<|endoftext|>")
 
 
 class Answer(NamedTuple):
-    """An answer.
+    """An answer, or a part of one.
 
     Attributes:
-        text: the answer.
-        tokens: its length.
-        finish_reason: "stop" if the model ended it, "length" if it was cut.
+        text: the answer, or the text that the part adds.
+        tokens: the length of the answer, up to and with this part.
+        finish_reason: "stop" if the model ended it, "length" if it was cut, and "" if another part follows.
     """
 
     text: str
@@ -78,8 +79,7 @@ class Generator:
         reasons = ["length"] * len(prompts)
         going = np.arange(len(prompts))  # the prompts without a whole answer, one in each row of the batch
         ids, mask = _padded(prompts)
-        empty = np.zeros((len(prompts), self._groups, 0, self._size), np.float32)
-        cache = [self._on_device(empty) for _ in self._past]
+        cache = self._empty_cache(len(prompts))
         while len(going):
             logits, cache = self._step(ids, mask, cache)
             chosen = logits.argmax(axis=1).astype(np.int32)
@@ -101,6 +101,28 @@ class Generator:
         texts = self._tokenizer.decode_batch(written)
         return [Answer(*each) for each in zip(texts, map(len, written), reasons, strict=True)]
 
+    def stream(self, prompt: list[int], max_tokens: int) -> Iterator[Answer]:
+        """The likeliest answer of one prompt, a part after the other, each as soon as its text is known.
+
+        Args:
+            prompt: as `prompt` gives it.
+            max_tokens: the longest answer, at least 1.
+        """
+        decoder = DecodeStream()  # a token may end in the middle of a character, whose text is then not known yet
+        ids, mask = _padded([prompt])
+        cache = self._empty_cache(1)
+        for tokens in range(1, max_tokens + 1):
+            logits, cache = self._step(ids, mask, cache)
+            token = int(logits.argmax())
+            if token in self._ends:
+                yield Answer("", tokens - 1, "stop")
+                return
+            text = decoder.step(self._tokenizer, token) or ""
+            is_last = tokens == max_tokens
+            if text or is_last:
+                yield Answer(text, tokens, "length" if is_last else "")
+            ids, mask = np.array([[token]], np.int32), np.pad(mask, ((0, 0), (0, 1)), constant_values=1)
+
     def _step(
         self, ids: npt.NDArray[np.int32], mask: npt.NDArray[np.int32], cache: list[onnxruntime.OrtValue]
     ) -> tuple[npt.NDArray[np.float32], list[onnxruntime.OrtValue]]:
@@ -116,6 +138,10 @@ class Generator:
         self._session.run_with_iobinding(binding)
         logits, *grown = binding.get_outputs()
         return logits.numpy(), grown
+
+    def _empty_cache(self, rows: int) -> list[onnxruntime.OrtValue]:
+        empty = np.zeros((rows, self._groups, 0, self._size), np.float32)
+        return [self._on_device(empty) for _ in self._past]
 
     def _on_device(self, value: npt.NDArray[np.float32]) -> onnxruntime.OrtValue:
         return onnxruntime.OrtValue.ortvalue_from_numpy(value, *self._device)

@@ -1,11 +1,14 @@
 """Triton's side of the generating model: requests become prompts, answers become tensors.
 
+In a container whose inference type is `generate_stream`, the model is decoupled and sends its answers in parts.
 Nothing is fetched: the weights, the tokenizer and the packages travel in the archive. Nothing is logged: a prompt is
 its sender's, and the logs of an endpoint are read by others.
 """
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +18,10 @@ from generation import Answer, Generator
 
 DEFAULT_MAX_TOKENS = 128
 MOST_TOKENS = 512
+MOST_STREAMS = 8
+"""The answers that are streamed at the same time: each has a cache on the GPU of up to 100 MB. Others wait."""
+
+STREAMS = os.environ.get("SAGEMAKER_TRITON_INFERENCE_TYPE") == "generate_stream"
 
 
 class Task(NamedTuple):
@@ -27,12 +34,32 @@ class Task(NamedTuple):
 class TritonPythonModel:
     """prompt, UTF-8 [1], and max_tokens [1] -> text, tokens and finish_reason, each [1]."""
 
+    @staticmethod
+    def auto_complete_config(config: pb_utils.ModelConfig) -> pb_utils.ModelConfig:
+        """Completes config.pbtxt, which fits both kinds of containers, for one that streams."""
+        if STREAMS:
+            config.set_model_transaction_policy({"decoupled": True})
+        return config
+
     def initialize(self, args: dict[str, str]) -> None:
         """Loads the network, onto the GPU of this instance if it has one."""
         gpu = int(args["model_instance_device_id"]) if args["model_instance_kind"] == "GPU" else None
         self._generator = Generator(Path(__file__).resolve().parent, gpu=gpu)
+        self._streams = ThreadPoolExecutor(MOST_STREAMS)
 
-    def execute(self, requests: list[pb_utils.InferenceRequest]) -> list[pb_utils.InferenceResponse]:
+    def execute(self, requests: list[pb_utils.InferenceRequest]) -> list[pb_utils.InferenceResponse] | None:
+        """Answers the requests: all at once, or, if the model streams, each in parts from now on."""
+        if not STREAMS:
+            return self._answer(requests)
+        for request in requests:
+            self._streams.submit(self._stream, request.get_response_sender(), self._tasks(request))
+        return None
+
+    def finalize(self) -> None:
+        """Ends the streams."""
+        self._streams.shutdown()
+
+    def _answer(self, requests: list[pb_utils.InferenceRequest]) -> list[pb_utils.InferenceResponse]:
         """Generates for the prompts of all requests at once, and answers each request on its own."""
         batches = [self._tasks(request) for request in requests]
         tasks = [task for batch in batches if isinstance(batch, list) for task in batch]
@@ -43,6 +70,23 @@ class TritonPythonModel:
             else pb_utils.InferenceResponse(error=batch)
             for batch in batches
         ]
+
+    def _stream(self, sender: pb_utils.InferenceResponseSender, tasks: list[Task] | pb_utils.TritonError) -> None:
+        """Sends the answer of a request in parts, until its caller leaves."""
+        try:
+            if isinstance(tasks, list) and len(tasks) != 1:
+                tasks = _invalid(f"the request has {len(tasks)} prompts; send one prompt, whose answer is streamed")
+            if not isinstance(tasks, list):
+                sender.send(pb_utils.InferenceResponse(error=tasks))
+                return
+            for part in self._generator.stream(*tasks[0]):
+                if sender.is_cancelled():
+                    return
+                sender.send(_tensors([part]))
+        except Exception as error:
+            sender.send(pb_utils.InferenceResponse(error=pb_utils.TritonError(str(error))))
+        finally:
+            sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
     def _tasks(self, request: pb_utils.InferenceRequest) -> list[Task] | pb_utils.TritonError:
         """The tasks of a request, or an error for this request alone, which quotes no prompt: errors are logged."""
