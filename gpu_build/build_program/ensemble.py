@@ -1,51 +1,28 @@
-"""Builds one ensemble: unpacks it, runs its steps, packs it, and moves the complete directory into the output."""
+"""Builds one ensemble: unpacks it, runs its steps, and packs it."""
 
 from __future__ import annotations
 
 import shutil
 import time
-import traceback
+from functools import partial
 from pathlib import Path
-from typing import Any, Mapping, NamedTuple, Sequence
+from typing import Any, Mapping, Sequence
 
 from .files import digest_of, is_safe_path, write_json
 from .log import Log, utc_time
 from .pack import pack
 from .plan import BuildPlan, Ensemble
 from .probe import check_tensorrt
+from .product import Machine, make_product
 from .step import BuildError
 from .steps import build_step
 from .stop import Stop, StoppedError
 from .unpack import unpack
 from .work import BuildWork, Journal
 
-__all__ = ["Machine", "build_ensemble"]
+__all__ = ["build_ensemble"]
 
 _SCHEMA = 1
-
-
-class Machine(NamedTuple):
-    """The data that all ensembles of a run share.
-
-    Attributes:
-        folder: the input folder.
-        out: the output folder.
-        workspace: a directory on the file system of `out`, so that a finished directory can be moved there at once.
-        probed: what the machine has.
-        warnings: what the probe found worth a warning.
-        stand_ins: stand-ins that the probe met.
-        log: the log.
-        stop: when to end.
-    """
-
-    folder: Path
-    out: Path
-    workspace: Path
-    probed: Mapping[str, str | None]
-    warnings: Sequence[str]
-    stand_ins: Sequence[str]
-    log: Log
-    stop: Stop
 
 
 def build_ensemble(ensemble: Ensemble, plan: BuildPlan, machine: Machine) -> bool:
@@ -54,46 +31,11 @@ def build_ensemble(ensemble: Ensemble, plan: BuildPlan, machine: Machine) -> boo
     Returns:
         Whether it was built.
     """
-    log = machine.log.about(repository=ensemble.repository)
-    workspace = machine.workspace / ensemble.artifact_key
-    started = time.monotonic()
-    failure: BuildError | None
-    log.event("ensemble started", artifact_key=ensemble.artifact_key)
-    try:
-        machine.stop.check()
-        (workspace / "out").mkdir(parents=True)
-        _build(ensemble, plan, machine, log, workspace)
-        _move_to_output(workspace / "out", machine.out / ensemble.artifact_key, workspace)
-    except BuildError as error:
-        failure = error
-    except Exception as error:  # one ensemble's surprise must not cost the others
-        reason = (
-            f"the build failed unexpectedly: {type(error).__name__}: {error}; deploy again, and report the "
-            "failure if it comes back"
-        )
-        failure = BuildError(reason, traceback.format_exc().splitlines())
-    else:
-        failure = None
-    # First, because the disk may be full of it.
-    shutil.rmtree(workspace, ignore_errors=True)
-    if failure is not None:
-        _write_failure(ensemble, machine, failure)
-        return False
-    log.event("ensemble built", seconds=round(time.monotonic() - started, 1))
-    return True
+    make = partial(_build, ensemble, plan, machine)
+    return make_product("ensemble", ensemble.repository, ensemble.artifact_key, machine, make)
 
 
-def _write_failure(ensemble: Ensemble, machine: Machine, failure: BuildError) -> None:
-    reason, lines = failure.reason, failure.log
-    machine.log.event("ensemble failed", repository=ensemble.repository, reason=reason)
-    aside = machine.workspace / f"{ensemble.artifact_key}.failed"
-    aside.mkdir(parents=True)
-    document = {"schema": _SCHEMA, "repository": ensemble.repository, "reason": reason, "log": list(lines)}
-    write_json(aside / "failure.json", document)
-    _move_to_output(aside, machine.out / ensemble.artifact_key, machine.workspace)
-
-
-def _build(ensemble: Ensemble, plan: BuildPlan, machine: Machine, log: Log, workspace: Path) -> None:
+def _build(ensemble: Ensemble, plan: BuildPlan, machine: Machine, workspace: Path, log: Log) -> None:
     started, begin = utc_time(), time.monotonic()
     check_tensorrt(ensemble, machine.probed.get("tensorrt"))
     journal = Journal(list(machine.warnings), list(machine.stand_ins))
@@ -207,10 +149,3 @@ def _packed_paths(ensemble: Ensemble, steps: Sequence[Mapping[str, Any]], reposi
     if litter:
         log.event("left out", files=sorted(litter))
     return sorted(paths - set(ensemble.remove))
-
-
-def _move_to_output(directory: Path, target: Path, workspace: Path) -> None:
-    """A directory of an earlier run is replaced."""
-    if target.exists():
-        target.rename(workspace / f"{target.name}.old")
-    directory.rename(target)

@@ -1,7 +1,7 @@
 """The program: `python3 program.pyz IN OUT`, and `python3 program.pyz rehearse IN OUT ROOT` (see `rehearsal.run`).
 
-Exit code 0: every ensemble is built; 1: some failed, each with its `failure.json`; 2: it ended before any work, and
-`OUT/failure.json` contains the reason.
+Exit code 0: every ensemble is built, and every rehearsal has passed; 1: some failed, each with its `failure.json`; 2:
+it ended before any work, and `OUT/failure.json` contains the reason.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ import traceback
 from pathlib import Path
 from typing import Sequence
 
-from .ensemble import Machine, build_ensemble
+from .ensemble import build_ensemble
 from .files import write_json
 from .log import Log, signs_of_life
 from .plan import BuildPlan, PlanError, read_plan
 from .probe import check, probe
+from .product import Machine
 from .rehearsal.run import main as rehearse
+from .rehearsals import rehearse_archive
 from .step import BuildError
 from .stop import Stop, deadline_from
 from .work import BuildWork, Journal
 
 __all__ = ["main"]
 
-_BUILT, _SOME_FAILED, _NOT_STARTED = 0, 1, 2
+_DONE, _SOME_FAILED, _NOT_STARTED = 0, 1, 2
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -56,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         return _fail(out, log, str(error), ())
     except BuildError as error:
         return _fail(out, log, error.reason, error.log)
-    except Exception as error:  # ensembles have their own; what is left is the machine: a full or read-only disk
+    except Exception as error:  # products have their own; what is left is the machine: a full or read-only disk
         reason = (
             f"the build program failed unexpectedly: {type(error).__name__}: {error}; deploy again, and report "
             "the failure if it comes back"
@@ -76,7 +78,8 @@ def _follow(folder: Path, out: Path, log: Log) -> int:
 
 
 def _run(plan: BuildPlan, folder: Path, out: Path, workspace: Path, log: Log, stop: Stop) -> int:
-    log.event("started", build=plan.build, ensembles=[ensemble.repository for ensemble in plan.ensembles])
+    ensembles, rehearsals = ([each.repository for each in some] for some in (plan.ensembles, plan.rehearsals))
+    log.event("started", build=plan.build, ensembles=ensembles, rehearsals=rehearsals)
     journal = Journal([], [])
     scratch = workspace / "probe"
     scratch.mkdir()
@@ -97,9 +100,10 @@ def _run(plan: BuildPlan, folder: Path, out: Path, workspace: Path, log: Log, st
     machine = Machine(folder, out, workspace, probed, journal.warnings, journal.stand_ins, log, stop)
     started = time.monotonic()
     built = [build_ensemble(ensemble, plan, machine) for ensemble in plan.ensembles]
+    passed = [rehearse_archive(rehearsal, machine) for rehearsal in plan.rehearsals]
     seconds = round(time.monotonic() - started, 1)
-    log.event("finished", built=sum(built), failed=len(built) - sum(built), seconds=seconds)
-    return _BUILT if all(built) else _SOME_FAILED
+    log.event("finished", built=sum(built), passed=sum(passed), failed=[*built, *passed].count(False), seconds=seconds)
+    return _DONE if all(built) and all(passed) else _SOME_FAILED
 
 
 def _fail(out: Path, log: Log, reason: str, lines: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ from typing import Any, Mapping, NamedTuple
 
 from .files import is_safe_path
 
-__all__ = ["BuildPlan", "Ensemble", "Input", "PlanError", "read_plan"]
+__all__ = ["BuildPlan", "Ensemble", "Input", "PlanError", "Rehearsal", "read_plan"]
 
 _SCHEMA = 1
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -50,13 +50,34 @@ class Ensemble(NamedTuple):
     remove: tuple[str, ...]
 
 
+class Rehearsal(NamedTuple):
+    """One archive to rehearse.
+
+    Attributes:
+        key: the name of its directory in the output.
+        repository: the name of its repository.
+        artifact_key: the key of the archive.
+        archive: the archive, relative to the input folder; None for one that this job builds.
+        golden: the ZIP file of the bodies of requests and expected answers, relative to the input folder.
+        document: see `rehearsal.document`.
+    """
+
+    key: str
+    repository: str
+    artifact_key: str
+    archive: str | None
+    golden: str
+    document: Mapping[str, Any]
+
+
 class BuildPlan(NamedTuple):
-    """The ensembles to build, the platform that they are for, and the deadline."""
+    """The ensembles to build, the archives to rehearse, the platform that they are for, and the deadline."""
 
     build: str
     deadline_seconds: float
     platform: dict[str, str | None]
     ensembles: tuple[Ensemble, ...]
+    rehearsals: tuple[Rehearsal, ...] = ()
 
 
 def read_plan(file: Path) -> BuildPlan:
@@ -89,10 +110,12 @@ def _plan(document: Mapping[str, Any]) -> BuildPlan:
     if missing:
         raise ValueError(f"its platform lacks {', '.join(sorted(missing))}")
     ensembles = tuple(map(_ensemble, document["ensembles"]))
-    keys = [ensemble.artifact_key for ensemble in ensembles]
+    rehearsals = tuple(map(_rehearsal, document.get("rehearsals", [])))
+    keys = [*(ensemble.artifact_key for ensemble in ensembles), *(rehearsal.key for rehearsal in rehearsals)]
     if not keys or len(set(keys)) != len(keys):
-        raise ValueError("it has no ensembles, or has an ensemble twice")
-    return BuildPlan(str(document["build"]), float(document["deadline_seconds"]), dict(platform), ensembles)
+        raise ValueError("it has neither ensembles nor rehearsals, or has one twice")
+    deadline = float(document["deadline_seconds"])
+    return BuildPlan(str(document["build"]), deadline, dict(platform), ensembles, rehearsals)
 
 
 def _ensemble(document: Mapping[str, Any]) -> Ensemble:
@@ -110,6 +133,18 @@ def _ensemble(document: Mapping[str, Any]) -> Ensemble:
         ),
         steps=steps,
         remove=tuple(map(_path, document["remove"])),
+    )
+
+
+def _rehearsal(document: Mapping[str, Any]) -> Rehearsal:
+    archive = document["archive"]
+    return Rehearsal(
+        key=_sha256(document["key"]),
+        repository=str(document["repository"]),
+        artifact_key=_sha256(document["artifact_key"]),
+        archive=None if archive is None else _path(archive),
+        golden=_path(document["golden"]),
+        document=dict(document["document"]),
     )
 
 

@@ -8,9 +8,10 @@ import json
 import time
 from pathlib import Path
 
-from build_program.ensemble import Machine, build_ensemble
+from build_program.ensemble import build_ensemble
 from build_program.log import Log
 from build_program.plan import BuildPlan, Ensemble
+from build_program.product import Machine
 from build_program.stop import Stop
 
 KEY = hashlib.sha256(b"text").hexdigest()
@@ -39,7 +40,7 @@ def test_what_a_failed_ensemble_wrote_is_gone_before_its_reason_is_written(tmp_p
     machine = Machine(tmp_path, out, workspace, {}, [], [], Log(stream), Stop(time.monotonic() + 60))
     ensemble = Ensemble("text", KEY, "sources/none.tar.gz", {}, (), (), ())
 
-    assert not build_ensemble(ensemble, BuildPlan("cdk-triton-0", 60, {}, (ensemble,)), machine)
+    assert not build_ensemble(ensemble, BuildPlan("cdk-triton-0", 60, {}, (ensemble,), ()), machine)
 
     assert stream.found == []
     assert json.loads((out / KEY / "failure.json").read_text())["repository"] == "text"

@@ -40,6 +40,16 @@ DOCUMENT: dict[str, Any] = {
             "remove": ["bert/bert.onnx"],
         }
     ],
+    "rehearsals": [
+        {
+            "key": "f" * 64,
+            "repository": "text",
+            "artifact_key": KEY,
+            "archive": None,
+            "golden": "rehearsals/f.zip",
+            "document": {"requests": []},
+        }
+    ],
 }
 
 
@@ -63,6 +73,7 @@ def test_a_plan_is_read(write: Callable[[str], Path]) -> None:
     )
     assert ensemble.inputs[0].to == "bert/bert.onnx"
     assert ensemble.remove == ("bert/bert.onnx",)
+    assert [(each.artifact_key, each.archive) for each in plan.rehearsals] == [(KEY, None)]
 
 
 def changed(change: Callable[[dict[str, Any]], object]) -> str:
@@ -79,10 +90,12 @@ def changed(change: Callable[[dict[str, Any]], object]) -> str:
         pytest.param('{"schema": 2}', id="another schema"),
         pytest.param(changed(lambda plan: plan.pop("ensembles")), id="no ensembles"),
         pytest.param(changed(lambda plan: plan["platform"].pop("gpu")), id="no GPU"),
-        pytest.param(changed(lambda plan: plan["ensembles"].clear()), id="builds nothing"),
+        pytest.param(changed(lambda plan: plan.update(ensembles=[], rehearsals=[])), id="does nothing"),
         pytest.param(changed(lambda plan: plan["ensembles"].append(plan["ensembles"][0])), id="an ensemble twice"),
         pytest.param(changed(lambda plan: plan["ensembles"][0].update(sources="../a.tar.gz")), id="a path outside"),
         pytest.param(changed(lambda plan: plan["ensembles"][0].update(artifact_key="..")), id="no key"),
+        pytest.param(changed(lambda plan: plan["rehearsals"].append(plan["rehearsals"][0])), id="a rehearsal twice"),
+        pytest.param(changed(lambda plan: plan["rehearsals"][0].update(golden="/f.zip")), id="a golden path outside"),
         pytest.param(changed(lambda plan: plan["ensembles"][0]["steps"][0].pop("name")), id="a step without a name"),
     ],
 )

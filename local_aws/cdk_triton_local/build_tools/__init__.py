@@ -25,12 +25,17 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["environment", "tools_directory"]
+__all__ = ["environment", "modules_directory", "tools_directory"]
 
 
 def tools_directory() -> Path:
     """The directory with the executables `trtexec`, `nvidia-smi` and `serve`."""
     return Path(__file__).with_name("bin")
+
+
+def modules_directory() -> Path:
+    """The directory with the package `nvidia.dali`, for the `PYTHONPATH` of a build."""
+    return Path(__file__).with_name("python")
 
 
 def environment(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from cdk_triton.errors import LocalError
+from cdk_triton_local.build_tools import modules_directory
 from cdk_triton_local.triton.loopback import loopback_library
 from cdk_triton_local.triton.model_data import move_deeper, use_cpu_instances
 from cdk_triton_local.triton.server import ServerSettings, TritonServer, free_port
@@ -86,7 +87,11 @@ def _ports() -> Callable[[], int]:
 
 
 def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("CDK_TRITON_")}
+    """The variables of the server, without those of the stand-ins."""
+    found = {name: value for name, value in os.environ.items() if not name.startswith("CDK_TRITON_")}
+    if found.get("PYTHONPATH") == str(modules_directory()):
+        del found["PYTHONPATH"]
+    return found
 
 
 def _root() -> Path:

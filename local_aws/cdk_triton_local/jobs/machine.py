@@ -14,6 +14,7 @@ from cdk_triton.sagemaker import codebuild_gpu, gpu_instances
 from cdk_triton.triton import Release, releases
 from cdk_triton_local import build_tools
 from cdk_triton_local.process import child_environment
+from cdk_triton_local.triton.paths import shell_safe
 
 __all__ = ["CODEBUILD_MACHINES", "JobMachine", "processing_machine"]
 
@@ -44,6 +45,7 @@ class JobMachine:
         found = child_environment()
         if self.gpu is not None and self.compute_capability is not None:
             found |= _stand_in_variables(self.gpu, self.compute_capability, _release_in(image), found)
+            found["CDK_TRITON_STAND_IN_ROOT"] = _root_directory(work / "root")
         # On AWS a build gets its package index from its image or its project, here from the settings of this machine's
         # user: a mirror, or a directory of wheels if there is no network.
         found |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
@@ -72,8 +74,14 @@ def _stand_in_variables(gpu: str, compute_capability: str, played: Release, base
     # If the exact version is not known, the first of its major version.
     tensorrt = played.tensorrt.replace("x", "0")
     tools = build_tools.environment(gpu=gpu, compute_capability=compute_capability, tensorrt=tensorrt, base=base)
-    modules = Path(build_tools.__file__).with_name("python")
-    return {**tools, "PYTHONPATH": str(modules), "CDK_TRITON_STAND_IN_DALI": played.dali or "0.0.0"}
+    modules = str(build_tools.modules_directory())
+    return {**tools, "PYTHONPATH": modules, "CDK_TRITON_STAND_IN_DALI": played.dali or "0.0.0"}
+
+
+def _root_directory(directory: Path) -> str:
+    """The directory that stands for `/` when a job starts a server."""
+    directory.mkdir(parents=True, exist_ok=True)
+    return str(shell_safe(directory))
 
 
 def _python_directory(directory: Path) -> str:
