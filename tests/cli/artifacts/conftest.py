@@ -22,6 +22,7 @@ from cdk_triton.protocol import layout
 from cdk_triton.protocol.catalogue import Change, Entry, Version
 from cdk_triton.protocol.index import Index
 from cdk_triton.protocol.plan import Commit, ServedArchives, StackPlan
+from cdk_triton.protocol.rehearsal import RehearsalPass, RehearsedArchive
 from cdk_triton_local.aws import LocalAws
 from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
 
@@ -95,6 +96,12 @@ class World:
         manifest |= {name: value for name, value in made.items() if value is not None}
         self.put(f"{prefix}/manifest.json", json.dumps(manifest).encode())
         return key
+
+    def rehearse(self, repository: str, artifact_key: str, name: str, **result: Any) -> None:
+        """A pass of an artifact."""
+        archive = RehearsedArchive(9, "etag", key_of("archive"))
+        found = RehearsalPass(repository, artifact_key, key_of(name), "tritonserver:25.09-py3", archive, result)
+        self.put(layout.pass_key(repository, artifact_key, key_of(name)), found.text())
 
     def serve(self, fleet: str, target_model: str, artifact_key: str) -> str:
         """A copy for a fleet; returns its object key."""

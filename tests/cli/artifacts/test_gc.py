@@ -385,3 +385,13 @@ class OneStack:
 
     def get_template(self, *, StackName: str) -> dict[str, Any]:  # noqa: N803 - boto3's
         return {"TemplateBody": self._template}
+
+
+@pytest.mark.slow
+def test_the_passes_of_an_artifact_are_deleted_with_it(run: Any, world: World) -> None:
+    key = world.commit("text", "1")
+    world.rehearse("text", key, "r")
+
+    collected(run, world, "--yes")
+
+    assert world.stored() == set()

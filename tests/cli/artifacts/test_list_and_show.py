@@ -13,6 +13,7 @@ from tests.docs.blocks import of_kind, shape
 
 from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.artifacts.users import read_users
+from cdk_triton.protocol import layout
 
 if TYPE_CHECKING:
     from tests.cli.artifacts.conftest import World
@@ -423,3 +424,35 @@ def test_a_component_that_names_an_archive_itself_keeps_it() -> None:
     assert reference.user == "component own"
     assert reference.covers("store", "artifacts/text/0f/model.tar.gz")
     assert users.unknown == ()
+
+
+@pytest.mark.slow
+def test_show_compares_the_figures_of_rehearsals_between_versions(
+    run: Any, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    latency = {"concurrency": 4, "answers": 900, "p50_milliseconds": 4.0, "p90_milliseconds": 5.0}
+    memory = {"gpu": {"before": 300.0, "peak": 2411.0}, "host": {"peak": 800.0}, "shared": {"peak": 16.0}}
+    before = world.commit("text", "1")
+    world.rehearse("text", before, "r", load_seconds=3.0, memory=memory)
+    other = world.commit("image", "3")
+    world.rehearse("image", other, "r", load_seconds=99.0)
+    monkeypatch.setattr(world, "age", timedelta(days=1))
+    now = world.commit("text", "2")
+    figures = {"latency": {**latency, "p99_milliseconds": 9.5}, "memory": {**memory, "gpu": None}}
+    world.rehearse("text", now, "r", load_seconds=4.5, requests=[{}, {}], stand_ins=["serve"], **figures)
+    world.put(layout.pass_key("text", now, key_of("x")), b'{"schema": 9}')
+
+    document = json.loads(run("artifacts", "show", now, "--store", world.stack, "--format", "json").out)
+
+    (found,) = document["rehearsals"]
+    previous = found.pop("previous")
+    assert {name: found[name] for name in ("load_seconds", "p99_milliseconds", "gpu_memory_mib", "requests")} == {
+        "load_seconds": 4.5,
+        "p99_milliseconds": 9.5,
+        "gpu_memory_mib": None,
+        "requests": 2,
+    }
+    assert (previous["artifact_key"], previous["load_seconds"], previous["gpu_memory_mib"]) == (before, 3.0, 2411.0)
+    text = " ".join(run("artifacts", "show", now, "--store", world.stack).out.split())
+    assert "load_seconds: 4.5" in text
+    assert "previous: artifact_key:" in text

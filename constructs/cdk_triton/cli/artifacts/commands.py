@@ -87,6 +87,8 @@ def show(
 ) -> None:
     """Show the manifest of one artifact: sources, tools and times of its build, and how its outputs compared.
 
+    Rehearsals that it passed are shown with their figures, beside those of the version before.
+
     An archive that was published without a build has no manifest. It is shown as the store's catalogue lists it.
 
     Example: cdk-triton artifacts show --store TritonArtifacts text-0123456789.tar.gz

@@ -34,6 +34,7 @@ __all__ = [
     "read_contents",
     "read_locks",
     "read_manifest",
+    "read_text",
 ]
 
 _FOREIGN = ", so cdk-triton did not write this object; restore an earlier version of the object"
@@ -60,6 +61,7 @@ class StoredArtifact:
         manifest: the manifest, which is written last and deleted first.
         uncompressed: the files, if they are served without an archive.
         sources: the sources of the archive, if a publisher ordered its build.
+        passes: the rehearsals that the archive has passed.
     """
 
     repository: str
@@ -68,6 +70,7 @@ class StoredArtifact:
     manifest: StoredFile | None
     uncompressed: tuple[StoredFile, ...] = ()
     sources: StoredFile | None = None
+    passes: tuple[StoredFile, ...] = ()
 
     @property
     def data(self) -> tuple[StoredFile, ...]:
@@ -77,7 +80,7 @@ class StoredArtifact:
     @property
     def files(self) -> tuple[StoredFile, ...]:
         """Its existing objects."""
-        return tuple(file for file in (self.manifest, *self.data, self.sources) if file is not None)
+        return tuple(file for file in (self.manifest, *self.data, self.sources, *self.passes) if file is not None)
 
 
 @dataclass(frozen=True)
@@ -270,9 +273,12 @@ def _artifacts(files: Iterator[StoredFile]) -> Iterator[StoredArtifact]:
         if part := layout.parse_artifact_object(file.key):
             found.setdefault((part.repository, part.key), {})[part.file] = file
     for (repository, key), parts in sorted(found.items()):
-        uncompressed = tuple(file for name, file in sorted(parts.items()) if name.startswith(layout.FILES))
+        uncompressed, passes = (
+            tuple(file for name, file in sorted(parts.items()) if name.startswith(prefix))
+            for prefix in (layout.FILES, layout.REHEARSALS)
+        )
         archive, manifest, sources = map(parts.get, (layout.ARCHIVE, layout.MANIFEST, layout.SOURCES))
-        yield StoredArtifact(repository, key, archive, manifest, uncompressed, sources)
+        yield StoredArtifact(repository, key, archive, manifest, uncompressed, sources, passes)
 
 
 def _artifact_key(store: Store, file: StoredFile) -> str | None:
@@ -288,7 +294,7 @@ def _artifact_key(store: Store, file: StoredFile) -> str | None:
 
 def _index(store: Store, file: StoredFile) -> Index:
     try:
-        return Index.parse(_text(store, file.key) or b"")  # one that is gone is not an index either
+        return Index.parse(read_text(store, file.key) or b"")  # one that is gone is not an index either
     except DocumentError as error:
         fix = "deploy the endpoint's stack again, or delete the index if the endpoint no longer exists"
         raise StoreError(
@@ -301,7 +307,7 @@ def _index(store: Store, file: StoredFile) -> Index:
 def _catalogue(store: Store) -> Iterator[PublishedEnsemble | Unreadable]:
     """The published ensembles of every `TritonMultiModel`."""
     files = [file for file in _files(store, layout.CATALOGUE_PREFIX) if layout.parse_catalogue_object(file.key)]
-    for file, text in zip(files, in_parallel(lambda file: _text(store, file.key), files), strict=True):
+    for file, text in zip(files, in_parallel(lambda file: read_text(store, file.key), files), strict=True):
         found = layout.parse_catalogue_object(file.key)
         if found is not None and text is not None:  # else gone meanwhile
             directory = layout.fleet_prefix(found.fleet, found.platform)
@@ -343,7 +349,7 @@ def _lock(store: Store, file: StoredFile) -> StoredLock | None:
     return StoredLock(artifact_key, document, _json(store, layout.build_state_key(str(document.get("build")))))
 
 
-def _text(store: Store, key: str) -> bytes | None:
+def read_text(store: Store, key: str) -> bytes | None:
     """The content of an object, or None if it is gone."""
     try:
         text: bytes = store.aws.client("s3").get_object(Bucket=store.bucket, Key=key)["Body"].read()
@@ -356,7 +362,7 @@ def _text(store: Store, key: str) -> bytes | None:
 
 def _json(store: Store, key: str) -> dict[str, Any] | None:
     """A JSON object of the bucket, or None if it is gone."""
-    text = _text(store, key)
+    text = read_text(store, key)
     if text is None:
         return None
     try:

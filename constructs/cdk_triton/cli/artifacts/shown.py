@@ -1,4 +1,4 @@
-"""The answer of `show`: the manifest of an artifact, or the catalogue's record of an archive without a manifest."""
+"""The answer of `show`: an artifact's manifest and rehearsals, or the catalogue's record of an archive without them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from cdk_triton.cli.artifacts.contents import (
     read_contents,
     read_manifest,
 )
+from cdk_triton.cli.artifacts.passes import rehearsals_of
 from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.cli.artifacts.text import SHORT
 from cdk_triton.errors import ConfigurationError
@@ -24,7 +25,7 @@ _KEY = re.compile(r"[0-9a-f]{1,64}")
 
 
 def document_of(store: Store, name: str) -> dict[str, Any]:
-    """The manifest of the one artifact that a name selects.
+    """The manifest of the one artifact that a name selects, and the figures of its rehearsals.
 
     A publisher writes the archive of an ensemble without recipes only below the prefix of its multi-model endpoint,
     without a manifest. The document for such an archive contains the members that the catalogue has for it.
@@ -45,7 +46,8 @@ def document_of(store: Store, name: str) -> dict[str, Any]:
             f"{name!r} is not the beginning of an artifact key, which has hexadecimal digits; "
             "`cdk-triton artifacts list` lists the keys"
         )
-    alike = [each for each in read_artifacts(store) if each.key.startswith(digits.lower())]
+    artifacts = read_artifacts(store)
+    alike = [each for each in artifacts if each.key.startswith(digits.lower())]
     found = [each for each in alike if repository in ("", each.repository)]
     if not found:
         return _without_artifact(store, name)
@@ -54,7 +56,7 @@ def document_of(store: Store, name: str) -> dict[str, Any]:
         raise ConfigurationError(
             f"{len(found)} artifacts have a key that begins with {name}: {names}; give more digits, or REPOSITORY/KEY"
         )
-    return read_manifest(store, found[0])
+    return _document(store, found[0], artifacts)
 
 
 def _of_target_model(store: Store, name: str) -> dict[str, Any]:
@@ -70,7 +72,13 @@ def _of_target_model(store: Store, name: str) -> dict[str, Any]:
             f"the target model {name!r} {copy_of} in s3://{store.bucket}; `cdk-triton artifacts list` "
             "shows target models with their keys"
         )
-    return read_manifest(store, found[0])
+    return _document(store, found[0], contents.artifacts)
+
+
+def _document(store: Store, artifact: StoredArtifact, artifacts: Sequence[StoredArtifact]) -> dict[str, Any]:
+    manifest = read_manifest(store, artifact)
+    rehearsals = rehearsals_of(store, artifact, artifacts)
+    return {**manifest, "rehearsals": rehearsals} if rehearsals else manifest
 
 
 def _without_artifact(store: Store, name: str) -> dict[str, Any]:
