@@ -50,7 +50,7 @@ class EngineRun(NamedTuple):
 def run_engine(
     work: Work,
     name: str,
-    trtexec: str,
+    trtexec: Sequence[str],
     plan: Path,
     *,
     version: tuple[int, ...],
@@ -63,7 +63,7 @@ def run_engine(
     Args:
         work: runs trtexec.
         name: the step's name, which begins an error.
-        trtexec: its path.
+        trtexec: its path, and the options of each run.
         plan: the TensorRT plan.
         version: the version of TensorRT: which options its trtexec has.
         inputs: what goes in; an input that is not here gets trtexec's own random values.
@@ -73,7 +73,7 @@ def run_engine(
     Raises:
         BuildError: the plan cannot be loaded or run, or has different inputs.
     """
-    command = [trtexec, *loading(plan, inputs, profile), "--iterations=1", "--warmUp=0", "--duration=0"]
+    command = [*trtexec, *loading(plan, inputs, profile), "--iterations=1", "--warmUp=0", "--duration=0"]
     # The path's name only: trtexec ends a name at the last colon and an entry at a comma.
     loads = [f"{tensor.name}:{tensor.file.name}" for tensor in inputs if tensor.shape_values is None]
     if loads:

@@ -21,13 +21,12 @@ __all__ = ["build"]
 _STATIC = "Static model does not take explicit shapes"  # sampleEngines.cpp, setupNetworkAndConfig
 _NO_PARITY = {"checked": False, "reason": "switched off in the recipe (parity=None)"}
 _FIRST_WITH_64_BITS = 10
+_FIRST_WITH_STATIC_PLUGINS = (8, 6)
 
 
 def build(step: Mapping[str, Any], work: Work) -> Report:
     """Build the TensorRT plan of a step."""
-    trtexec = find_trtexec()
-    if trtexec is None:
-        raise BuildError(f"{step['name']}: there is no trtexec")
+    trtexec = _trtexec(step, work)
     onnx, plan = work.repository / step["onnx"], work.repository / step["plan"]
     plan.parent.mkdir(parents=True, exist_ok=True)
     # First, because a missing package index makes it fail, and a plan may take an hour.
@@ -61,7 +60,7 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
             figures = reference.compare(run, inputs, step["parity"]["tolerance"])
             shapes = {tensor.name: list(tensor.dims) for tensor in inputs}
             compared.append({"profile": index, "inputs": shapes, **figures})
-        speed.append(measure_speed(work, step["name"], [trtexec, *loading(plan, inputs, number)]))
+        speed.append(measure_speed(work, step["name"], [*trtexec, *loading(plan, inputs, number)]))
     report: Report = {"outputs": [step["plan"]], "parity": _NO_PARITY, "speed": speed}
     if reference is not None:
         if not compared:
@@ -74,9 +73,18 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
     return report
 
 
-def _compile(step: Mapping[str, Any], work: Work, trtexec: str, onnx: Path, plan: Path) -> None:
+def _trtexec(step: Mapping[str, Any], work: Work) -> list[str]:
+    """Trtexec, and the options that load plugins: `staticPlugins` as the server does it, where it exists."""
+    found = find_trtexec()
+    if found is None:
+        raise BuildError(f"{step['name']}: there is no trtexec")
+    option = "--staticPlugins" if _version(work) >= _FIRST_WITH_STATIC_PLUGINS else "--plugins"
+    return [found, *(f"{option}={work.repository / path}" for path in step["plugins"])]
+
+
+def _compile(step: Mapping[str, Any], work: Work, trtexec: Sequence[str], onnx: Path, plan: Path) -> None:
     def run(flags: Sequence[str]) -> None:
-        work.run([trtexec, f"--onnx={onnx}", f"--saveEngine={plan}", *flags], what="building the plan")
+        work.run([*trtexec, f"--onnx={onnx}", f"--saveEngine={plan}", *flags], what="building the plan")
 
     try:
         run(step["flags"])

@@ -62,6 +62,7 @@ def test_a_plan_is_built_for_what_the_configuration_asks_for(tmp_path: Path) -> 
             "--maxShapes=ids:16x128",
         ],
         "flags_if_static": None,
+        "plugins": [],
         "tensorrt_major": 10,
         "profiles": [{"ids": {"min": [1, 128], "opt": [16, 128], "max": [16, 128]}}],
         "inputs": [{"name": "ids", "data_type": "TYPE_INT32", "dims": [-1, 128]}],

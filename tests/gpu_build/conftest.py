@@ -89,6 +89,7 @@ def tiny_step(**changes: Any) -> dict[str, Any]:
             "--maxShapes=ids:8x1,x:8x4",
         ],
         "flags_if_static": None,
+        "plugins": [],
         "tensorrt_major": 10,
         "profiles": [
             {"x": {"min": [1, 4], "opt": [2, 4], "max": [8, 4]}, "ids": {"min": [1, 1], "opt": [2, 1], "max": [8, 1]}}

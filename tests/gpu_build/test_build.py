@@ -80,6 +80,17 @@ def test_the_inputs_may_be_the_users_own(
 
 
 @pytest.mark.slow
+def test_libraries_with_plugins_are_loaded_for_the_build_and_for_each_run(build: Any, tensorrt_step: Any) -> None:
+    files = {**SOURCES, "tiny/libnms.so": b"a library, which the stand-in does not load"}
+    key = build.add("text", files, steps=[tensorrt_step(parity=None, plugins=["tiny/libnms.so"])])
+    code, log = build.run()
+    assert code == 0, log
+    commands = build.report(key)["steps"][0]["commands"]
+    assert {command[1] for command in commands} == {"--staticPlugins=tiny/libnms.so"}
+    assert [command[2].partition("=")[0] for command in commands] == ["--onnx", "--loadEngine"]
+
+
+@pytest.mark.slow
 def test_the_same_plan_gives_the_same_archive_again(messages: Messages, build: Any, tensorrt_step: Any) -> None:
     key = build.add("text", steps=[tensorrt_step(parity=None)])
 

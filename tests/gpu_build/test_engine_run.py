@@ -38,7 +38,7 @@ def run(work: Any, tmp_path: Path, version: tuple[int, ...], profile: int | None
     run_engine(
         work,
         "the plan of tiny",
-        "trtexec",
+        ["trtexec"],
         Path("/plans/model.plan"),
         version=version,
         inputs=[tensor, shape],

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton.artifacts.build_plan import Build, planned_build, s3_files
 from cdk_triton.artifacts.keys import Keys, keys_and_files
+from cdk_triton.artifacts.recipes.plugins import plugin_fault
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
 from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.repository_cache import cached_answer
@@ -150,6 +151,7 @@ def prepared_document(
     given = _without_promised_files(repository)
     recipes = recipes_of(given)
     errors = _errors_of(recipes, given, platform)
+    errors += filter(None, [plugin_fault(recipes, mode)])
     keys, files = keys_and_files(given, platform, uncompressed=uncompressed)
     build = None
     if recipes and not broken and not errors:

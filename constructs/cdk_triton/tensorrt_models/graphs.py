@@ -31,8 +31,8 @@ def plan_graph_faults(context: CheckContext, source: PlanSource) -> tuple[GraphF
 def _may_be_taken(fault: GraphFault, source: PlanSource) -> bool:
     """Whether TensorRT may take it: shapes that a loop declares, a permutation of another length, or a plugin.
 
-    The parser looks plugins up by the operator's name, in every domain. A recipe of this library adds no plugin to
-    those that TensorRT ships, none of which has a name that is nearly an operator's.
+    The parser looks plugins up by the operator's name, in every domain. A recipe without plugins adds none to those
+    that TensorRT ships, none of which has a name that is nearly an operator's.
     """
     if fault.kind == "attribute" and fault.operator == "Transpose":
         return True  # the parser of TensorRT-RTX takes perm = [0, 1, 2] and [0] for an input of two dimensions

@@ -68,8 +68,9 @@ class PlanSource:
 
     @property
     def may_have_plugins(self) -> bool:
-        """Whether the build may load plugins of the user's own, which the recipes of this library never do."""
-        return not type(self.recipe).__module__.startswith("cdk_triton.")
+        """Whether the build may load plugins of the user's own."""
+        is_ours = type(self.recipe).__module__.startswith("cdk_triton.")
+        return not is_ours or bool(getattr(self.recipe, "plugins", ()))
 
 
 @per_check

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ _TYPES: Final = {
     "tensor(float16)": (np.float16, "fp16"),
     "tensor(float)": (np.float32, "fp32"),
 }
+_NO_OPERATOR: Final = re.compile(r"No Op registered for (\w+)|(\w+)\([-\d]+\) is not a registered")
 _FIRST_WITH_64_BITS: Final = (10,)
 _NARROWED: Final = {"int64": (np.int32, "int32")}
 _CREATED: Final = "[I] {side} binding for {name} with dimensions {dims} is created."  # from 8.6 on
@@ -75,7 +77,7 @@ class TrtexecEngine:
                 "Parsing model failed",
                 "Failed to create engine from model or file.",
             )
-            raise TrtexecError(_one_line(error), *failed, "Engine set up failed") from error
+            raise TrtexecError(_without_operator(error) or _one_line(error), *failed, "Engine set up failed") from error
         say("[I] Finished parsing network model. Parse time: 0")
         _check_profiles(inputs, profiles, say)
         documents = [{name: asdict(shapes) for name, shapes in profile.items()} for profile in profiles]
@@ -205,6 +207,18 @@ class Run:
             text += f'  {separator}"dimensions" : "{_by_x(each.value.shape)}"\n'
             text += f'  {separator}"values" : [ {values} ]\n  }}\n'
         file.write_text(text + "]\n", encoding="utf-8")
+
+
+def _without_operator(error: Exception) -> str | None:
+    """For an operator that TensorRT or a plugin may have; None for another error."""
+    found = _NO_OPERATOR.search(str(error))
+    if found is None:
+        return None
+    operator = found[1] or found[2]
+    return (
+        f"the stand-in for trtexec computes with ONNX Runtime, which does not have the operator {operator}, so it "
+        "cannot show whether TensorRT or a plugin has it: build this plan on AWS"
+    )
 
 
 def _session(source: str | bytes) -> onnxruntime.InferenceSession:

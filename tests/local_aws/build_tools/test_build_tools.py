@@ -38,11 +38,17 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return call
 
 
-def write_network(file: str, *, batch: str | int = "n", data_type: int = TensorProto.FLOAT) -> None:
+def write_network(
+    file: str, *, batch: str | int = "n", data_type: int = TensorProto.FLOAT, operator: str = "Add", domain: str = ""
+) -> None:
     """y = x + x, with x of 3 columns."""
     tensors = [helper.make_tensor_value_info(name, data_type, [batch, 3]) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "double", tensors[:1], tensors[1:])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    graph = helper.make_graph(
+        [helper.make_node(operator, ["x", "x"], ["y"], domain=domain)], "double", tensors[:1], tensors[1:]
+    )
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid(each, 17) for each in {"", domain}], ir_version=8
+    )
     onnx.save(model, file)
 
 
@@ -159,6 +165,14 @@ def test_what_the_real_one_rejects_is_rejected_in_its_words(
     assert code == 1
     assert any(line.startswith("[E] ") and said in line for line in lines), lines
     assert lines[-1].startswith("&&&& FAILED TensorRT.trtexec ")
+
+
+@pytest.mark.parametrize("domain", ["", "TRT"])
+def test_an_operator_of_a_plugin_is_the_limit_of_the_stand_in(run: Run, domain: str) -> None:
+    write_network("a.onnx", operator="FastNms_TRT", domain=domain)
+    code, lines = run("--onnx=a.onnx", "--staticPlugins=libnms.so")
+    assert code == 1
+    assert any("does not have the operator FastNms_TRT, so it cannot show" in line for line in lines), lines
 
 
 def test_integers_are_narrow_before_tensorrt_10(run: Run) -> None:

@@ -22,6 +22,7 @@ from cdk_triton.artifacts.recipes.conda import CondaEnvironment
 from cdk_triton.artifacts.recipes.dali import DaliPipeline
 from cdk_triton.artifacts.recipes.onnx_export import OnnxExport
 from cdk_triton.artifacts.recipes.parity import Parity
+from cdk_triton.artifacts.recipes.plugins import plugin_fault
 from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.recipes.tensorrt import TensorRTPlan
 from cdk_triton.artifacts.recipes.wheels import WheelEnvironment
@@ -48,7 +49,8 @@ def declared_recipe(recipe: object) -> DeclaredRecipe:
     """Check that a publisher may declare a recipe, and return the recipe.
 
     Raises:
-        ConfigurationError: the recipe is not one of this library's, or contains a CDK token.
+        ConfigurationError: the recipe is not one of this library's, contains a CDK token, or has plugins, which a
+            multi-model endpoint cannot load.
     """
     if not isinstance(recipe, _RECIPES):
         names = in_words(each.__name__ for each in _RECIPES)
@@ -57,6 +59,8 @@ def declared_recipe(recipe: object) -> DeclaredRecipe:
             f"{names}"
         )
     reject_token(canonical_json(recipe.parameters()), f"the recipe {recipe}")
+    if (fault := plugin_fault([recipe], "multi")) is not None:
+        raise ConfigurationError(fault)
     return recipe
 
 

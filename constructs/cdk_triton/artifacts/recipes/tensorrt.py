@@ -10,6 +10,7 @@ The build program reads this step in its `plan.json` (`cdk_triton.artifacts.buil
      "flags_if_static": [...] | null,          what to run instead if trtexec ends with "Static model does not take
                                                explicit shapes": a network that synth could not read may have no
                                                dynamic dimension, and trtexec rejects a profile then. null: cannot be
+     "plugins": ["bert/libnms.so"],            libraries that trtexec loads, for the build and for each run
      "tensorrt_major": 10,                     what the flags were made for; with another one nothing is built
      "profiles": [{"ids": {"min": [1, 128], "opt": [16, 128], "max": [128, 128]}}, …],
      "inputs":  [{"name": "ids", "data_type": "TYPE_INT32", "dims": [-1, 128]}, …],
@@ -48,6 +49,7 @@ from cdk_triton.artifacts.recipes.plan_checks import (
     read_network,
     required_release,
 )
+from cdk_triton.artifacts.recipes.plugins import check_plugins, declared_plugins
 from cdk_triton.artifacts.recipes.precision import PRECISIONS, Precision, check_precision, precision_flags
 from cdk_triton.artifacts.recipes.profiles import (
     Shapes,
@@ -110,6 +112,10 @@ class TensorRTPlan:
         hardware_compatibility: which other GPUs can run the plan, "ampere+" or "same_compute_capability". None: only
             GPUs of the kind that built the plan, which gives the fastest plan and is enough for serving.
         parity: how the build compares the plan with ONNX Runtime. None: no comparison.
+        plugins: libraries with TensorRT plugins of your own, which trtexec loads for the build, and the server when it
+            starts. Each is a `.so` file for the image's TensorRT, at a path relative to the model's directory. ONNX
+            Runtime does not have such operators, so a plan with plugins needs `parity=None`. A multi-model endpoint
+            cannot load them.
 
     Raises:
         ConfigurationError: a value has the wrong type or is out of its range, or a path leaves the model's directory.
@@ -124,6 +130,7 @@ class TensorRTPlan:
     optimization_level: int | None = None
     hardware_compatibility: HardwareCompatibility | None = None
     parity: Parity | None = field(default_factory=Parity)
+    plugins: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Check the values by themselves."""
@@ -141,6 +148,7 @@ class TensorRTPlan:
         if self.hardware_compatibility is not None:
             words = get_args(HardwareCompatibility)
             one_of(self.hardware_compatibility, f"hardware_compatibility of {self}", words)
+        object.__setattr__(self, "plugins", declared_plugins(self.model, self.plugins, str(self)))
         if self.parity is not None:
             require_type(f"parity of {self}", self.parity, _PARITY)
             if self.parity.data is not None:
@@ -171,6 +179,11 @@ class TensorRTPlan:
         return PurePosixPath(self.model, self.parity.data).as_posix()
 
     @property
+    def plugin_files(self) -> tuple[str, ...]:
+        """The libraries with plugins, relative to the repository. The archive contains them."""
+        return tuple(PurePosixPath(self.model, path).as_posix() for path in self.plugins)
+
+    @property
     def s3_files(self) -> Mapping[str, S3File]:
         """The ONNX file if it is in S3."""
         return {self.network: self.onnx} if isinstance(self.onnx, S3File) else {}
@@ -188,6 +201,7 @@ class TensorRTPlan:
             "optimization_level": self.optimization_level,
             "hardware_compatibility": self.hardware_compatibility,
             "parity": None if self.parity is None else parity_parameters(self.parity),
+            **({"plugins": list(self.plugin_files)} if self.plugins else {}),
         }
 
     @property
@@ -209,8 +223,8 @@ class TensorRTPlan:
             ConfigurationError: the model is missing, does not have the TensorRT backend, or has an open shape without
                 `profiles`; the release's TensorRT does not support an option; the GPU does not support the precision;
                 the ONNX file cannot be read, or has an operator for which ONNX Runtime cannot compute outputs to
-                compare with; a range is not for an integer input; or the data of the parity does not fit the
-                model.
+                compare with; a range is not for an integer input; the data of the parity does not fit the model; or a
+                plugin library is missing, or is no library of Linux on x86-64.
         """
         model = model_of(repository, self.model, str(self))
         config = check_model(str(self), model)
@@ -225,6 +239,7 @@ class TensorRTPlan:
             if self._data is not None:
                 check_data(str(self), repository, self._data, config, self._shape_profiles(config))
         release = required_release(str(self), platform)
+        check_plugins(str(self), self.plugin_files, repository, release)
         several = ("--profile",) if len(self._declared) > 1 else ()
         # Before the options: a precision that is none any more has a sentence of its own.
         check_precision(str(self), self.precision, platform, release, _types(repository, self.network))
@@ -255,6 +270,7 @@ class TensorRTPlan:
             "plan": self.produces[0],
             "flags": list(plain if is_static else shaped),
             "flags_if_static": list(plain) if may_be_static else None,
+            "plugins": list(self.plugin_files),
             "tensorrt_major": major_version(release),
             "profiles": profile_documents(profiles),
             "inputs": [_tensor(tensor, config.max_batch_size) for tensor in config.input],

@@ -13,6 +13,7 @@ from constructs import Construct
 
 from cdk_triton._checked import checked
 from cdk_triton.artifacts.names import check_name
+from cdk_triton.artifacts.recipes.plugins import with_plugins
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.models.imported import ImportedModel
 from cdk_triton.hosting.models.inference_type import inference_type_of, tell_protocol
@@ -126,6 +127,7 @@ class TritonModel(ServedModel):
         if uncompressed:
             _require_plain_files(repository, self._store)
         settings = with_max_payload(ContainerEnvironment() if environment is None else environment, self.max_payload)
+        settings = with_plugins(settings, repository)
         (artifact,) = self._deliver(
             {repository.name: repository}, "single", settings, uncompressed=uncompressed
         ).values()
