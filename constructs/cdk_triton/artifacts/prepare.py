@@ -47,7 +47,7 @@ class Prepared:
         errors: why its recipes cannot be built: the faults of single recipes or, if there are none, of their
             combination.
         backends: the backend of each model, by the model's name; an empty text if the configuration names none.
-        stateful_models: the names of the models with a sequence batcher.
+        stateful_models: the names of the models that keep state between the requests of a sequence.
         entry_model: the name of the model that callers invoke; None if the repository leaves it open.
         keys: its artifact key and its other keys.
         files: the SHA-256 of each file of its archive, by path.
@@ -173,7 +173,11 @@ def prepared_document(
 
 
 def _keeps_state(model: Model) -> bool:
-    return model.config is not None and model.config.HasField("sequence_batching")
+    """Whether a model keeps state between requests: an iterative sequence is a single request."""
+    config = model.config
+    return (
+        config is not None and config.HasField("sequence_batching") and not config.sequence_batching.iterative_sequence
+    )
 
 
 def served_report(

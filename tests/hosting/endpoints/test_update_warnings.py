@@ -432,3 +432,9 @@ class TestState:
     def test_a_model_without_state_may_have_instances(self, stack: cdk.Stack, model: TritonModel) -> None:
         TritonEndpoint(stack, "Endpoint", variants=[on(model, 3, "A"), on(model, 3, "B")])
         assert warnings(stack, "StateOnSeveralInstances") == []
+
+    def test_an_iterative_sequence_is_one_request(self, world: World, stack: cdk.Stack) -> None:
+        repository = world.repository(network=f"{NETWORK} sequence_batching {{ iterative_sequence: true }}")
+        model = TritonModel(stack, "Model", repository=repository, platform=world.platform)
+        TritonEndpoint(stack, "Endpoint", variants=[on(model, 3)])
+        assert warnings(stack, "StateOnSeveralInstances") == []
