@@ -110,6 +110,30 @@ def test_a_repository_gives_types_and_checks_shapes(account: StreamingAccount, m
         TritonClient("fleet").for_repository(account.repository(), ensemble="text").stream({"PROMPT": ["hi"]})
 
 
+SUMS = """
+backend: "python"
+input { name: "x" data_type: TYPE_INT32 dims: [ 1 ] }
+output { name: "y" data_type: TYPE_INT32 dims: [ 1 ] }
+sequence_batching { }
+"""
+SUM = """
+import triton_python_backend_utils as pb
+
+class TritonPythonModel:
+    def execute(self, requests):
+        inputs = [pb.get_input_tensor_by_name(each, "x").as_numpy() for each in requests]
+        return [pb.InferenceResponse([pb.Tensor("y", each)]) for each in inputs]
+"""
+
+
+def test_a_sequence_cannot_be_named_as_ct661_says(account: StreamingAccount) -> None:
+    account.archive("sums", SUMS, SUM)
+    client = TritonClient(account.endpoint("generate", model="sums"))
+    for named in ({}, {"sequence_id": 5, "sequence_start": True}):
+        with pytest.raises(ModelError, match="must specify a non-zero or non-empty correlation ID"):
+            client.generate({"x": 1, **named})
+
+
 SHAPES = """
 backend: "python"
 max_batch_size: 8

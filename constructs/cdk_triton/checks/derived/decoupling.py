@@ -11,6 +11,7 @@ from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep
 
 __all__ = [
     "DECOUPLED_REJECTED",
+    "GENERATING",
     "STREAM",
     "decoupled_models",
     "known_inference_type",
@@ -20,6 +21,9 @@ __all__ = [
 
 DECOUPLED_REJECTED = "HTTP end point doesn't support models with decoupled transaction policy"
 """The server's answer where only one response can be passed on."""
+
+GENERATING = ("generate", "generate_stream")
+"""The inference types with the protocol of Triton's generate extension."""
 
 STREAM = "TritonClient.stream()"
 """The call that returns several responses."""

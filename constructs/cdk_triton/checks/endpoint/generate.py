@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.decoupling import STREAM, decoupled_models, known_inference_type
+from cdk_triton.checks.derived.decoupling import GENERATING, STREAM, decoupled_models, known_inference_type
 from cdk_triton.checks.derived.tensors import ConfiguredTensor, named_tensors
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import server
@@ -13,7 +13,6 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import enum_name
 
 _HTTP = "src/http_server.cc"
-_GENERATING = ("generate", "generate_stream")
 
 
 @rule(
@@ -144,5 +143,5 @@ def shape_without_freedom(context: CheckContext) -> Iterator[Problem]:
 
 def _entry_tensors(context: CheckContext) -> Iterator[ConfiguredTensor]:
     """The tensors that callers send and receive, of a container that generates."""
-    if known_inference_type(context) in _GENERATING:
+    if known_inference_type(context) in GENERATING:
         yield from (each for each in named_tensors(context) if each.owner.model is context.entry)
