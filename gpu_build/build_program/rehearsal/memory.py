@@ -13,7 +13,7 @@ from typing import Any, Iterator
 
 from .processes import children, descendants
 
-__all__ = ["Memory", "gpu_driver", "sampled_memory"]
+__all__ = ["Memory", "gpu_driver", "sampled_memory", "shared_mib"]
 
 _PERIOD_SECONDS = 0.25
 _FIRST_SECONDS = 10.0  # a driver without persistence initialises the GPU for the first program
@@ -33,7 +33,7 @@ class Memory:
         self._used: dict[str, int] = {}  # by the index of a GPU
         self._marks: dict[str, dict[str, float | None]] = {"gpu": {}, "host": {}, "shared": {}}
         self._peaks: dict[str, float] = {}
-        self._shared_before = _shared_mib()
+        self._shared_before = shared_mib()
         self._has_line = threading.Event()
 
     def mark(self, moment: str) -> None:
@@ -71,14 +71,14 @@ class Memory:
     def figures(self) -> dict[str, Any]:
         """The figures in MiB: `gpu` (None without a GPU), `host` and `shared`, each at its marks and at its `peak`."""
         rows: dict[str, Any] = {what: {**marks, "peak": self._peaks.get(what)} for what, marks in self._marks.items()}
-        rows["shared"]["size"] = round(_shared_mib(total=True), 1)
+        rows["shared"]["size"] = round(shared_mib(total=True), 1)
         return {**rows, "gpu": rows["gpu"] if self.has_gpu else None}
 
     def _now(self) -> dict[str, float | None]:
         return {
             "gpu": max(list(self._used.values()), default=None),
             "host": round(sum(map(_private_mib, descendants(self.own))), 1),
-            "shared": round(max(0.0, _shared_mib() - self._shared_before), 1),
+            "shared": round(max(0.0, shared_mib() - self._shared_before), 1),
         }
 
 
@@ -151,7 +151,8 @@ def _private_mib(process: int) -> float:
     return (int(resident) - int(shared)) * resource.getpagesize() / _MIB
 
 
-def _shared_mib(*, total: bool = False) -> float:
+def shared_mib(*, total: bool = False) -> float:
+    """How much of /dev/shm is in use, or its size, in MiB."""
     try:
         found = os.statvfs(_SHARED)
     except OSError:

@@ -6,6 +6,7 @@ Models of a multi-model endpoint are then unloaded, and loaded again.
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 from typing import Any, Iterator, Mapping
 
@@ -15,7 +16,7 @@ from ..stop import Stop, StoppedError
 from .account import Account
 from .comparison import difference, figures_of
 from .document import GoldenRequest, RehearsalDocument
-from .memory import Memory, gpu_driver, sampled_memory
+from .memory import Memory, gpu_driver, sampled_memory, shared_mib
 from .repetition import Latencies, repeat
 from .server import Answer, RehearsalError, Server, serving
 from .tensors import AnswerError, Tensor, read_tensors
@@ -26,6 +27,10 @@ _REPEATED_SECONDS = 5.0
 _REPEATED_SECONDS_OF_STAND_INS = 0.5  # enough to see that several requests at once are answered
 _SHORTEST_TEXT = 3
 _MESSAGE_CHARACTERS = 400
+# python_backend: src/shm_manager.cc. It advises an option of `docker run`, which a container of SageMaker cannot have.
+_NO_SHARED_MEMORY = re.compile(
+    r"(?:Unable to initialize|Failed to increase the) shared memory .*?Error: No space left on device", re.DOTALL
+)
 
 
 class Session:
@@ -65,7 +70,7 @@ class Session:
                 finally:
                     self.result["memory"] = memory.figures()
         except (RehearsalError, StoppedError) as error:
-            return error.reason
+            return _NO_SHARED_MEMORY.sub(_more_shared_memory, error.reason)
         return None
 
     def _use(self, server: Server, memory: Memory) -> None:
@@ -165,6 +170,12 @@ def differences(account: Account | None) -> dict[str, str]:
     return found
 
 
+def _more_shared_memory(_: object) -> str:
+    size = f"{shared_mib(total=True):,.0f} MiB of /dev/shm"
+    fix = "lower shm_default_byte_size of the ContainerEnvironment, or the number of their instances"
+    return f"Python models need more than the {size}: {fix}"
+
+
 def _answered(server: Server, body: bytes, content_type: str) -> Answer:
     answer = server.invoke(body, content_type)
     if answer.status != 200:
@@ -196,7 +207,10 @@ def _compared(request: GoldenRequest, answer: Answer) -> Mapping[str, Any]:
     found = read_tensors(answer.body, answer.content_type)
     expected: dict[str, Tensor] | None = None
     if request.expected is not None:
-        expected = read_tensors(request.expected.read_bytes(), request.expected_type)
+        try:
+            expected = read_tensors(request.expected.read_bytes(), request.expected_type)
+        except AnswerError as error:
+            raise AnswerError(f"the expected answer cannot be used: {error}") from error
     reason = difference(request.comparison, found, expected)
     if reason is not None or expected is None:
         return {"reason": reason}
