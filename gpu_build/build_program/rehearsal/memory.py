@@ -13,7 +13,7 @@ from typing import Any, Iterator
 
 from .processes import children, descendants
 
-__all__ = ["Memory", "gpu_driver", "sampled_memory", "shared_mib"]
+__all__ = ["Memory", "sampled_memory", "shared_mib"]
 
 _PERIOD_SECONDS = 0.25
 _FIRST_SECONDS = 10.0  # a driver without persistence initialises the GPU for the first program
@@ -26,10 +26,12 @@ class Memory:
 
     Attributes:
         own: children of this process whose memory is not the server's.
+        driver: the version of the GPU's driver; None without one.
     """
 
     def __init__(self) -> None:
         self.own = children()
+        self.driver: str | None = None
         self._used: dict[str, int] = {}  # by the index of a GPU
         self._marks: dict[str, dict[str, float | None]] = {"gpu": {}, "host": {}, "shared": {}}
         self._peaks: dict[str, float] = {}
@@ -52,9 +54,11 @@ class Memory:
 
     def read(self, line: str) -> None:
         """Take a line of `nvidia-smi`."""
-        index, _, used = line.partition(",")
+        index, _, rest = line.partition(",")
+        used, _, driver = rest.partition(",")
         if used.strip().isdigit():  # otherwise an error, or [N/A] of a GPU that is divided
             self._used[index] = int(used)
+            self.driver = driver.strip()
             self._has_line.set()
             self.sample()
 
@@ -85,7 +89,7 @@ class Memory:
 @contextlib.contextmanager
 def sampled_memory() -> Iterator[Memory]:
     """The memory of what this process starts while this lasts, sampled four times a second."""
-    query = ["nvidia-smi", "--query-gpu=index,memory.used", "--format=csv,noheader,nounits"]
+    query = ["nvidia-smi", "--query-gpu=index,memory.used,driver_version", "--format=csv,noheader,nounits"]
     every = f"--loop-ms={_PERIOD_SECONDS * 1000:.0f}"
     try:
         smi = subprocess.Popen(
@@ -113,16 +117,6 @@ def sampled_memory() -> Iterator[Memory]:
         if smi is not None and smi.stdout is not None:
             smi.wait()
             smi.stdout.close()
-
-
-def gpu_driver() -> str | None:
-    """The version of the driver on this host; None without one."""
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.decode("utf-8", "replace").partition("\n")[0].strip() or None
 
 
 def _wait_for_gpu(smi: subprocess.Popen[bytes] | None, memory: Memory) -> None:

@@ -21,7 +21,7 @@ from ..stop import Stop, deadline_from
 from .account import guarded_from, server_account
 from .document import RehearsalDocument, read_document
 from .server import Server
-from .session import Session, differences
+from .session import Session
 
 __all__ = ["main", "rehearse"]
 
@@ -100,5 +100,4 @@ def rehearse(
         "reason": reason,
         "stand_ins": list(server.stand_ins),  # the whole output is read now
         "server": {"version": server.version, "warnings": list(server.warnings)},
-        "differs": differences(account),
     }

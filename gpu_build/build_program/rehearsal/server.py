@@ -111,6 +111,7 @@ class Server:
         account: who runs it; None for the account of this process.
 
     Attributes:
+        account: the argument.
         place: where the server finds the models.
         load_seconds: how long they took to load.
         stand_ins: the stand-ins that have announced themselves in the output.
@@ -126,7 +127,7 @@ class Server:
         self._root = root
         self._log = log
         self._stop = stop
-        self._account = account
+        self.account = account
         self._port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
@@ -145,8 +146,8 @@ class Server:
         try:
             self.place.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(str(repository), str(self.place))
-            if self._account is not None:
-                self._account.own(self.place)
+            if self.account is not None:
+                self.account.own(self.place)
         except OSError as error:
             raise RehearsalError(f"the repository cannot be moved to {self.place}: {error.strerror}") from error
 
@@ -214,8 +215,8 @@ class Server:
         left = end_all(own)
         if left:
             self._log.event("ended what the server had left", processes=left)
-        if self._account is not None:
-            self._account.remove_files([_SHARED_MEMORY, self._root / "tmp"])
+        if self.account is not None:
+            self.account.remove_files([_SHARED_MEMORY, self._root / "tmp"])
         self._reader.join(_ENDS_SECONDS)
         if not self._reader.is_alive() and self._process.stdout is not None:  # a process outside the group may hold it
             self._process.stdout.close()
@@ -233,7 +234,7 @@ class Server:
                 cwd=str(self._root),
                 env=self._environment(),
                 start_new_session=True,
-                preexec_fn=None if self._account is None else self._account.enter,  # `user` is from Python 3.9 on
+                preexec_fn=None if self.account is None else self.account.enter,  # `user` is from Python 3.9 on
             )
         except OSError as error:
             raise RehearsalError(
@@ -248,8 +249,8 @@ class Server:
         variables.update(self._document.environment, SAGEMAKER_BIND_TO_PORT=str(self._port))
         if self._document.mode == "multi":
             variables["SAGEMAKER_MULTI_MODEL"] = "true"
-        if self._account is not None:
-            variables.update(HOME=str(self._account.home), TMPDIR=str(self._account.home))
+        if self.account is not None:
+            variables.update(HOME=str(self.account.home), TMPDIR=str(self.account.home))
         if self._root != Path("/"):
             variables["CDK_TRITON_STAND_IN_ROOT"] = str(self._root)
         return variables

@@ -13,15 +13,14 @@ from typing import Any, Iterator, Mapping
 from ..load_failures import failed_request
 from ..log import Log
 from ..stop import Stop, StoppedError
-from .account import Account
 from .comparison import difference, figures_of
 from .document import GoldenRequest, RehearsalDocument
-from .memory import Memory, gpu_driver, sampled_memory, shared_mib
+from .memory import Memory, sampled_memory, shared_mib
 from .repetition import Latencies, repeat
 from .server import Answer, RehearsalError, Server, serving
 from .tensors import AnswerError, Tensor, read_tensors
 
-__all__ = ["Session", "differences"]
+__all__ = ["Session"]
 
 _REPEATED_SECONDS = 5.0
 _REPEATED_SECONDS_OF_STAND_INS = 0.5  # enough to see that several requests at once are answered
@@ -57,6 +56,7 @@ class Session:
             "memory": None,
             "latency": None,
             "skipped": [],
+            "differs": {},
         }
 
     def run(self, server: Server, repository: Path) -> str | None:
@@ -69,6 +69,7 @@ class Session:
                     memory.mark("after")
                 finally:
                     self.result["memory"] = memory.figures()
+                    self.result["differs"] = _differences(server, memory)
         except (RehearsalError, StoppedError) as error:
             return _NO_SHARED_MEMORY.sub(_more_shared_memory, error.reason)
         return None
@@ -158,15 +159,15 @@ class Session:
         return is_known and not server.stand_ins
 
 
-def differences(account: Account | None) -> dict[str, str]:
+def _differences(server: Server, memory: Memory) -> dict[str, str]:
     """What is different from the endpoint, by its name."""
     found = {
         "role": "none: the server has no credentials",
         "network": "the network of the job, not the endpoint's VPC or network isolation",
-        "driver": f"{gpu_driver() or 'none'}, that of the job's host",
+        "driver": f"{memory.driver or 'none'}, that of the job's host",
     }
-    if account is not None:
-        found["user"] = f"{account.name} instead of root"
+    if server.account is not None:
+        found["user"] = f"{server.account.name} instead of root"
     return found
 
 
