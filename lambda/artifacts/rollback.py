@@ -19,8 +19,11 @@ log = logging.getLogger(__name__)
 def rolls_back(stack_id: str, invocation: Invocation) -> bool:
     """Whether a stack is certainly rolling back.
 
-    A store in a VPC without an endpoint for CloudFormation cannot find out, and gets the answer False.
+    A request without a stack, of a command or a publisher, belongs to no rollback. A store in a VPC without an endpoint
+    for CloudFormation cannot find out, and gets the answer False.
     """
+    if not stack_id:
+        return False
     try:
         status = invocation.stack_status(stack_id)
     except (ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError) as error:

@@ -123,7 +123,7 @@ class World:
     def lock(self, artifact_key: str, state: str = "running", members: list[str] | None = None) -> None:
         """The lock of a build, as `lambda/artifacts/locks.py` writes it."""
         build = "cdk-triton-0123456789abcdef"
-        lock = {"schema": 1, "artifact_key": artifact_key, "repository": "text", "build": build, "attempt": 1}
+        lock = {"schema": 1, "key": artifact_key, "repository": "text", "build": build, "attempt": 1}
         built = {"schema": 1, "state": state, "build": build, "kind": "codebuild", "created_at": 1.8e9, "link": "log"}
         self.put(f"staging/locks/{artifact_key}.json", json.dumps(lock).encode())
         self.put(f"staging/{build}/state.json", json.dumps({**built, "members": members}).encode())

@@ -25,7 +25,15 @@ from cdk_triton.cli.artifacts.intrinsics import resolve
 from cdk_triton.cli.artifacts.store import open_store
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.protocol import layout
-from cdk_triton.protocol.plan import BuildInput, BuildMachine, EnsembleBuild, ServedArchives, ServedCopy, StackPlan
+from cdk_triton.protocol.plan import (
+    BuildInput,
+    BuildMachine,
+    EnsembleBuild,
+    PlannedRehearsal,
+    ServedArchives,
+    ServedCopy,
+    StackPlan,
+)
 
 if TYPE_CHECKING:
     from tests.cli.artifacts.conftest import World
@@ -346,6 +354,21 @@ def test_a_plan_that_builds_needs_its_sources_and_the_program(synthesise: Synthe
 
     assert planned.needs(committed=()) == {"triton-sources.gz", "triton-program.pyz"}
     assert planned.needs(committed={commit.artifact_key}) == set()
+
+
+def test_a_plan_that_rehearses_needs_its_golden_requests_and_the_program(synthesise: Synthesise) -> None:
+    app = synthesise(b"one")
+    (plan,) = app.glob("asset.triton-plan-*")
+    (commit,) = StackPlan.parse(plan.read_bytes()).commits
+    golden = (BuildInput(None, "triton-golden.zip", "rehearsals/r.zip"),)
+    rehearsal = PlannedRehearsal("text", commit.artifact_key, "r", "tritonserver:25.09", golden, {})
+    machine = BuildMachine("codebuild", 120, {}, BuildInput(None, "triton-program.pyz", "program.pyz"))
+    plan.write_bytes(StackPlan((commit,), builder=machine, rehearsals=(rehearsal,)).text())
+
+    (planned,) = read_stack(app, "Models", PSEUDO).planned
+
+    assert planned.needs({commit.artifact_key}) == {"triton-golden.zip", "triton-program.pyz"}
+    assert planned.needs({commit.artifact_key, "r"}) == set()
 
 
 def test_stacks_within_stages_and_nested_stacks_are_found(synthesise: Synthesise, tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_whatever_is_referred_to_is_never_deleted(
             continue
         assert not [key for key in keys if key.startswith(reference.path)]
     for artifact in (each.item for each in gone if isinstance(each.item, StoredArtifact)):
-        assert artifact.key not in {lock.artifact_key for lock in contents.locks}
+        assert artifact.key not in {lock.key for lock in contents.locks}
         served = {copy.artifact_key for copy in contents.copies if copy.file.key in listed}
         assert artifact.key not in served
     assert all(NOW - file.modified > grace for each in gone for file in each.files)

@@ -104,6 +104,18 @@ def test_a_rehearsal_needs_the_machine_of_a_builder(world: World, app: cdk.App, 
     assert world.only(stack, DELIVERY)["Properties"]["BuildImage"]
 
 
+def test_the_handler_may_find_out_whether_the_stack_rolls_back(world: World, app: cdk.App, stack: cdk.Stack) -> None:
+    TritonModel(stack, "Plain", repository=world.repository("plain"), platform=world.platform)
+    TritonModel(stack, "Model", repository=golden(world.repository()), platform=world.platform)
+
+    policies = world.resources(stack, "AWS::IAM::Policy")
+    ((name, status),) = ((name, each) for name, each in policies.items() if "DescribeStacks" in json.dumps(each))
+    assert name.startswith("ModelStackStatus")
+    (statement,) = status["Properties"]["PolicyDocument"]["Statement"]
+    assert (statement["Action"], statement["Resource"]) == ("cloudformation:DescribeStacks", {"Ref": "AWS::StackId"})
+    assert [name in each.get("DependsOn", []) for each in world.resources(stack, DELIVERY).values()] == [False, True]
+
+
 def test_the_cloud_assembly_tells_the_minutes(world: World, app: cdk.App, stack: cdk.Stack) -> None:
     plan = golden(world.repository_with_plan())
     models = {"Built": plan, "Rehearsed": golden(world.repository("other")), "Plain": world.repository("plain")}

@@ -79,13 +79,19 @@ class Planned:
     properties: Mapping[str, Any]
 
     def needs(self, committed: Collection[str]) -> frozenset[str]:
-        """The object keys that it reads from the build plan's bucket if the archives of these keys are committed."""
+        """The object keys that it reads from the build plan's bucket.
+
+        Args:
+            committed: the keys of archives that are committed, and of rehearsals that have passed.
+        """
         commits = [each for each in self.plan.commits if each.artifact_key not in committed]
         found = {commit.asset for commit in commits}
         found |= {file.asset for commit in commits for file in commit.files or ()}
         builds = [commit.build for commit in commits if commit.build is not None]
         found |= {each.key for build in builds for each in build.inputs if each.bucket is None}
-        if builds and self.plan.builder is not None:
+        rehearsals = [each for each in self.plan.rehearsals if each.key not in committed]
+        found |= {each.key for rehearsal in rehearsals for each in rehearsal.inputs if each.bucket is None}
+        if (builds or rehearsals) and self.plan.builder is not None:
             found.add(self.plan.builder.program.key)
         return frozenset(key for key in found if key is not None)
 

@@ -131,25 +131,25 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class StoredLock:
-    """The lock of an artifact key; it outlives its build, and expires after 7 days.
+    """The lock of an artifact key or a rehearsal key; it outlives its build, and expires after 7 days.
 
     Attributes:
-        artifact_key: the key.
+        key: the key.
         document: the lock: `repository`, `build`, …
         state: the build that it points to: `state`, `kind`, `created_at`, `members`, `link`, …; None without a build.
     """
 
-    artifact_key: str
+    key: str
     document: Mapping[str, Any]
     state: Mapping[str, Any] | None
 
     @property
     def is_live(self) -> bool:
-        """Whether the build can still make the archive of the key; true if the state of the build is missing."""
+        """Whether the build can still make what has the key; true if the state of the build is missing."""
         if self.state is None:
             return True
         members = self.state.get("members")
-        return self.state.get("state") != "ended" and (members is None or self.artifact_key in members)
+        return self.state.get("state") != "ended" and (members is None or self.key in members)
 
 
 @dataclass(frozen=True)
@@ -342,11 +342,11 @@ def parse_entry(text: bytes | str, bucket: str, key: str) -> Entry:
 
 
 def _lock(store: Store, file: StoredFile) -> StoredLock | None:
-    artifact_key = layout.parse_lock_key(file.key)
-    document = None if artifact_key is None else _json(store, file.key)
-    if artifact_key is None or document is None:  # not a lock, or gone meanwhile
+    key = layout.parse_lock_key(file.key)
+    document = None if key is None else _json(store, file.key)
+    if key is None or document is None:  # not a lock, or gone meanwhile
         return None
-    return StoredLock(artifact_key, document, _json(store, layout.build_state_key(str(document.get("build")))))
+    return StoredLock(key, document, _json(store, layout.build_state_key(str(document.get("build")))))
 
 
 def read_text(store: Store, key: str) -> bytes | None:

@@ -108,7 +108,7 @@ def uses(contents: Contents, references: tuple[ModelReference, ...], bucket: str
         users += [f"published {e.ensemble} of {e.fleet} (unknown)" for e in contents.unreadable if e.may_list(copy)]
         found[copy.file.key] = users
     sources = _sources(contents.copies, found)
-    locked = {lock.artifact_key for lock in contents.locks if lock.is_live}
+    locked = {lock.key for lock in contents.locks if lock.is_live}
     for artifact in contents.artifacts:
         users = [each.user for each in whole if any(each.covers(bucket, file.key) for file in artifact.files)]
         users += sources.get(artifact.key, [])

@@ -136,7 +136,7 @@ def as_json(listing: Listing) -> dict[str, Any]:
         ],
         "builds": [
             {
-                "key": lock.artifact_key,
+                "key": lock.key,
                 "repository": lock.document.get("repository"),
                 "build": lock.document.get("build"),
                 **{name: (lock.state or {}).get(name) for name in ("state", "kind", "link")},
@@ -202,7 +202,7 @@ def as_text(listing: Listing) -> Iterator[str]:
         builds = [
             (
                 str(lock.document.get("repository")),
-                lock.artifact_key[:SHORT],
+                lock.key[:SHORT],
                 str((lock.state or {}).get("state", "unknown")),
                 "" if (since := _since(lock)) is None else time_of(since),
                 str((lock.state or {}).get("kind", "")),

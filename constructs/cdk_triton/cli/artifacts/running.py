@@ -20,6 +20,7 @@ from cdk_triton.cli.artifacts.contents import find, read_locks
 from cdk_triton.cli.artifacts.publishing import Publisher
 from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.errors import ConfigurationError, StoreError
+from cdk_triton.protocol import layout
 from cdk_triton.protocol.invocation import CALL_AGAIN
 
 __all__ = ["WAITED_SECONDS", "run"]
@@ -136,13 +137,22 @@ def _invoke(store: Store, event: bytes, wait: Callable[[float], object], say: Ca
 def _progress(store: Store, planned: Planned) -> str:
     committed = _committed(store, planned)
     keys = {commit.artifact_key for commit in planned.plan.commits}
-    building = sum(lock.is_live and lock.artifact_key in keys - committed for lock in read_locks(store))
-    return f"{planned.name}: {len(committed)} of {len(keys)} artifacts are committed, {building} are being built"
+    rehearsals = {rehearsal.key for rehearsal in planned.plan.rehearsals}
+    building = sum(lock.is_live and lock.key in keys - committed for lock in read_locks(store))
+    artifacts = f"{len(committed & keys)} of {len(keys)} artifacts are committed, {building} are being built"
+    passed = f", {len(committed & rehearsals)} of {len(rehearsals)} rehearsals have passed" if rehearsals else ""
+    return f"{planned.name}: {artifacts}{passed}"
 
 
 def _committed(store: Store, planned: Planned) -> set[str]:
-    """The keys whose archives are committed, under each name that the build plan has for them."""
-    commits = planned.plan.commits
-    found = in_parallel(lambda commit: find(store, commit.manifest), commits)
-    missing = {commit.artifact_key for commit, manifest in zip(commits, found, strict=True) if manifest is None}
-    return {commit.artifact_key for commit in commits} - missing
+    """The keys whose archives are committed, under each name that the build plan has for them, and whose passes exist.
+
+    A pass may be for another archive, which only the handler finds out.
+    """
+    objects = [(commit.artifact_key, commit.manifest) for commit in planned.plan.commits]
+    objects += [
+        (each.key, layout.pass_key(each.repository, each.artifact_key, each.key)) for each in planned.plan.rehearsals
+    ]
+    found = in_parallel(lambda each: find(store, each[1]), objects)
+    missing = {key for (key, _), file in zip(objects, found, strict=True) if file is None}
+    return {key for key, _ in objects} - missing

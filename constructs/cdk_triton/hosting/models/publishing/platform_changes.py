@@ -13,12 +13,9 @@ from cdk_triton.artifacts.publisher_description import platform_name
 from cdk_triton.hosting.access.vpc_endpoints import await_vpc_endpoints
 from cdk_triton.hosting.models.publishing.grants import Served
 from cdk_triton.hosting.naming.stacks import stack_of
-from cdk_triton.hosting.store.builds.grants import inline_grant
+from cdk_triton.hosting.store.builds.grants import allow_stack_status
 
 __all__ = ["check_platform_changes"]
-
-_STACK_STATUS = "StackStatus"
-"""The construct id of the policy, below a `TritonMultiModel`: a contract."""
 
 
 def check_platform_changes(multi_model: Construct, served: Served, delivery: CustomResource) -> None:
@@ -36,10 +33,6 @@ def check_platform_changes(multi_model: Construct, served: Served, delivery: Cus
     command = f"cdk-triton fleet publish --all --platform {platform_name(served.platform)}"
     resource.add_property_override("PublishedPlatform", served.platform.label)
     resource.add_property_override("PublishCommand", f"{command} --fleet {stack.stack_name}/{path}")
-    # A rollback is not checked, and only the status of the stack distinguishes it from another update.
-    status = inline_grant(
-        multi_model, _STACK_STATUS, served.store.handler_role, ["cloudformation:DescribeStacks"], [stack.stack_id]
-    )
-    delivery.node.add_dependency(status)
+    delivery.node.add_dependency(allow_stack_status(multi_model, served.store.handler_role))
     if served.network is not None:
         await_vpc_endpoints(resource, served.network, multi_model, "platform checks")
