@@ -104,8 +104,7 @@ def prepare_rehearsal(prepared: Prepared, mode: Mode, environment: ContainerEnvi
         The rehearsal; None if the repository has no golden requests.
 
     Raises:
-        ConfigurationError: a golden file cannot be used, a variable of the container is a token, or the container
-            reads another protocol than that of golden requests.
+        ConfigurationError: a golden file cannot be used, or a variable of the container is a token.
     """
     repository = prepared.repository
     if repository.rehearsal is None:

@@ -27,13 +27,8 @@ def rehearsed_variables(
         entry_model: the name of the repository's entry model; None if the repository leaves it open.
 
     Raises:
-        ConfigurationError: a variable is a token, or the container reads Triton's generate protocol.
+        ConfigurationError: a variable is a token.
     """
-    if rehearsal is not None and environment.inference_type in ("generate", "generate_stream"):
-        raise ConfigurationError(
-            f"the container has inference_type={environment.inference_type!r}, but golden requests have KServe's "
-            "protocol, which such a container does not read: remove the golden requests"
-        )
     multi = mode == "multi"
     variables = container_variables(environment, multi_model=multi, default_model=None if multi else entry_model)
     variables |= {} if rehearsal is None else rehearsal.environment

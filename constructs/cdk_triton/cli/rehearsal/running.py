@@ -57,9 +57,13 @@ class Rehearsed(NamedTuple):
 def requests_of(repository: ModelRepository, mode: Mode, environment: ContainerEnvironment) -> Iterable[Asked]:
     """The golden requests of a repository; without any, a random one, if its entry model takes single requests.
 
+    A container of Triton's generate protocol does not read such requests, so it only loads the models.
+
     Raises:
         ConfigurationError: a golden file cannot be used, which shows when it is read.
     """
+    if environment.inference_type in ("generate", "generate_stream"):
+        return []
     if repository.rehearsal is not None:
         return golden_requests(repository)
     name = environment.default_model_name

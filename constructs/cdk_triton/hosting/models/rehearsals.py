@@ -8,7 +8,7 @@ from typing import Final
 from aws_cdk import Annotations
 from constructs import Construct
 
-from cdk_triton._wording import quoted
+from cdk_triton._wording import listed, quoted
 from cdk_triton.artifacts.prepare import Prepared
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.naming.findings import report_errors
@@ -26,6 +26,7 @@ SKIP: Final = "skip"
 
 REHEARSAL_ERROR = "cdk-triton:Rehearsal"
 SKIPPED_WARNING = "cdk-triton:RehearsalSkipped"
+NOT_REHEARSED_WARNING = "cdk-triton:NotRehearsed"
 
 
 def prepare_rehearsals(
@@ -39,7 +40,7 @@ def prepare_rehearsals(
     """The rehearsals of a construct's repositories, by the names of the repositories in messages.
 
     Args:
-        construct: gets the errors, and the warning about skipped rehearsals.
+        construct: gets the errors, and a warning if nothing is rehearsed.
         prepared: the repositories by their names in messages.
         mode: how an endpoint serves them.
         environment: the container's settings.
@@ -51,16 +52,16 @@ def prepare_rehearsals(
     with_requests = {what: each for what, each in prepared.items() if each.repository.rehearsal is not None}
     if not with_requests or _is_skipped(construct):
         return {}
+    if reason := _why_not(environment, uncompressed=uncompressed):
+        Annotations.of(construct).add_warning_v2(
+            NOT_REHEARSED_WARNING, f"{listed(list(with_requests))} cannot be rehearsed, because {reason}"
+        )
+        return {}
     found: dict[str, PreparedRehearsal] = {}
     errors = []
     for what, each in with_requests.items():
         try:
             rehearsal = prepare_rehearsal(each, mode, environment)
-            if uncompressed:
-                raise ConfigurationError(
-                    "a rehearsal reads the archive of a repository, but uncompressed=True serves files without one: "
-                    "remove uncompressed=, or remove the golden requests"
-                )
         except ConfigurationError as error:
             errors.append((REHEARSAL_ERROR, f"{what} cannot be rehearsed: {error}"))
         else:
@@ -88,6 +89,21 @@ def check_gpus(
             if has is not None and each.gpus > has
         ],
     )
+
+
+def _why_not(environment: ContainerEnvironment, *, uncompressed: bool) -> str | None:
+    """Why a way to serve repositories cannot be rehearsed, although another construct may serve them otherwise."""
+    if uncompressed:
+        return (
+            "a rehearsal reads the archive of a repository, but uncompressed=True serves files without one: remove "
+            "uncompressed=, or acknowledge this"
+        )
+    if environment.inference_type in ("generate", "generate_stream"):
+        return (
+            f"the container has inference_type={environment.inference_type!r}, so it does not read KServe's protocol, "
+            "which golden requests have: remove the golden requests, or acknowledge this"
+        )
+    return None
 
 
 def _is_skipped(construct: Construct) -> bool:

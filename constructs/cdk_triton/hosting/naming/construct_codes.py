@@ -254,6 +254,14 @@ _OTHER_CODES: Final = (
         "info",
     ),
     ConstructCode(
+        "cdk-triton:NotRehearsed",
+        "the way in which a model serves a repository with golden requests cannot be rehearsed",
+        "A rehearsal reads an archive, which a model with uncompressed=True does not have, and sends requests of "
+        "KServe's protocol, which a container with the inference_type generate or generate_stream does not read. "
+        "Another model may rehearse the same repository. Acknowledge the warning, or remove the golden requests.",
+        "Rehearse before the endpoint changes",
+    ),
+    ConstructCode(
         "cdk-triton:NothingScales",
         "the number of instances has limits, but no policy scales it",
         "Without a policy or a schedule, nothing changes the number of instances within these limits. Call a scale_on_ "
