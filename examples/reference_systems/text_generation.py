@@ -11,7 +11,9 @@ from constructs import Construct
 
 from cdk_triton import (
     ContainerEnvironment,
+    GoldenRequest,
     ModelRepository,
+    Rehearsal,
     TritonArtifactStore,
     TritonEndpoint,
     TritonModel,
@@ -25,22 +27,28 @@ SHM_BYTES = 4 << 20
 """Prompts and answers are the only tensors between the server and the model's process: a few kB."""
 
 
-def smollm2() -> ModelRepository:
+def smollm2(rehearsal: Rehearsal | None = None) -> ModelRepository:
     """SmolLM2-135M-Instruct with its packages, which the deployment packs."""
-    return ModelRepository.from_directory(ASSETS / "text_generation", recipes=[WheelEnvironment("generate")])
+    return ModelRepository.from_directory(
+        ASSETS / "text_generation", recipes=[WheelEnvironment("generate")], rehearsal=rehearsal
+    )
 
 
 class TextGeneration(cdk.Stack):
-    """SmolLM2 answers prompts: the archive has the weights, the tokenizer and the packages, and fetches nothing."""
+    """SmolLM2 answers prompts: the archive has the weights, the tokenizer and the packages, and fetches nothing.
+
+    The golden request is here and not in `cdk-triton.toml`, because a container that streams does not read it.
+    """
 
     def __init__(self, scope: Construct, id: str, *, store: TritonArtifactStore) -> None:
         super().__init__(scope, id)
+        capital = GoldenRequest("golden/capital.json", label="The capital of France is Paris.")
         multi_model = TritonMultiModel(
             self,
             "Models",
             store=store,
             platform=PLATFORM,
-            ensembles={"smollm2": smollm2()},
+            ensembles={"smollm2": smollm2(Rehearsal([capital]))},
             environment=ContainerEnvironment(shm_default_byte_size=SHM_BYTES),
         )
         endpoint = TritonEndpoint(self, "Endpoint", model=multi_model)
