@@ -10,7 +10,7 @@ SageMaker leaves on, the backend adds inputs and outputs that `config.pbtxt` lac
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,14 +123,13 @@ def signature_fault(
             return (
                 f"config.pbtxt has the input {entry['name']!r}, but the pipeline does not (its inputs: {there}): use "
                 "the external_source of this name for an output, because DALI drops one that no output needs, or "
-                "remove the input from config.pbtxt"
+                f"remove the input from config.pbtxt{_unnamed(names)}"
             )
     missing = sorted(set(names) - {entry["name"] for entry in inputs})
     if inputs and missing:
-        unnamed = "; an external_source without a name gets such a name, so write name=… and omit source=…"
         return (
             f"the pipeline has the input {missing[0]!r}, but config.pbtxt does not: add it to config.pbtxt"
-            f"{unnamed if missing[0].startswith('__') else ''}"
+            f"{_unnamed(missing[:1])}"
         )
     if outputs and len(outputs) != len(found.outputs):
         return (
@@ -141,6 +140,12 @@ def signature_fault(
     pairs += [("output", found.outputs[index], entry) for index, entry in enumerate(outputs)]
     faults = (_tensor_fault(side, tensor, entry, max_batch_size) for side, tensor, entry in pairs)
     return next(filter(None, faults), None)
+
+
+def _unnamed(names: Iterable[str]) -> str:
+    """DALI names an `external_source` by itself if the user does not; Triton never calls what `source=` names."""
+    own = next((name for name in names if name.startswith("__")), None)
+    return f"; the external_source {own!r} has no name, so write name=… and omit source=…" if own else ""
 
 
 def _tensor_fault(side: str, tensor: PipelineTensor, entry: Mapping[str, Any], max_batch_size: int) -> str | None:

@@ -40,7 +40,7 @@ class Memory:
 
     def mark(self, moment: str) -> None:
         """Record what is in use now, under a name."""
-        for _ in range(2 if self.has_gpu else 0):  # the first line to come may be older than this call
+        for _ in range(2 * len(self._used)):  # the first sample to come, a line for each GPU, may be older
             self._has_line.clear()
             self._has_line.wait(4 * _PERIOD_SECONDS)
         for what, value in self._now().items():
@@ -113,8 +113,8 @@ def sampled_memory() -> Iterator[Memory]:
         if smi is not None:
             smi.kill()
         for thread in threads:
-            thread.join()
-        if smi is not None and smi.stdout is not None:
+            thread.join(_FIRST_SECONDS)
+        if smi is not None and smi.stdout is not None and not threads[-1].is_alive():  # else the driver hangs
             smi.wait()
             smi.stdout.close()
 

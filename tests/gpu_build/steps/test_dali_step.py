@@ -130,11 +130,12 @@ def test_a_pipeline_that_fits_config_pbtxt_passes(make_work: Make, tmp_path: Pat
     ("old", "new"),
     [
         ('name="IN"', 'name="IMG"'),
+        ('name="IN"', "source=lambda index: [index]"),
         ("device_id=0", "device_id=0, output_dtype=dali.types.FLOAT"),
         ("device_id=0", "device_id=0, output_ndim=2"),
         ('device="mixed")', 'device="mixed"), fn.external_source(name="IN")'),
     ],
-    ids=["input", "type", "dimensions", "outputs"],
+    ids=["input", "no name", "type", "dimensions", "outputs"],
 )
 def test_a_pipeline_that_does_not_fit_config_pbtxt_fails_in_the_build(
     messages: Messages, make_work: Make, tmp_path: Path, old: str, new: str

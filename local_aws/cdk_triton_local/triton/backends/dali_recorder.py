@@ -172,7 +172,14 @@ def _add_operator(module: ModuleType, operator: Callable[..., _Node]) -> None:
     setattr(module, name, call)
 
 
-def _external_source(*, name: str, device: str = "cpu", dtype: str | None = None, ndim: int | None = None) -> _Node:
+def _external_source(
+    *,
+    source: object = None,  # which a serialised pipeline does not have
+    name: str = "__ExternalSource_0",
+    device: str = "cpu",
+    dtype: str | None = None,
+    ndim: int | None = None,
+) -> _Node:
     if device != "cpu" or dtype not in (None, "UINT8") or ndim not in (None, 1):
         raise UnsupportedError("an external_source of anything but encoded images (device cpu, UINT8, one dimension)")
     declared = PipelineTensor(name, None if dtype is None else _TRITON_TYPES[dtype], ndim)

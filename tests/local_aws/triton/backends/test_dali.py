@@ -109,9 +109,11 @@ def test_every_value_is_within_one_grey_level_of_what_dali_was_recorded_to_give(
         ("", ""),
         ("images = fn.external_source(", 'unused = fn.external_source(name="MASK")\n    images = fn.external_source('),
         ('name="IN"', 'name="IN", dtype=types.UINT8, ndim=1'),
+        ('name="IN"', 'name="IN", source=lambda index: [index]'),
+        ('name="IN"', "source=lambda index: [index]"),
         ("device_id=0", "device_id=0, output_dtype=types.FLOAT, output_ndim=3"),
     ],
-    ids=["undeclared", "an unused source", "a declared input", "a declared output"],
+    ids=["undeclared", "an unused source", "a declared input", "a callback", "no name", "a declared output"],
 )
 def test_the_signature_is_that_of_dali(definition: Any, old: str, new: str) -> None:
     text = PIPELINE.format(width=8, height=8, layout="HWC", crop=None)
