@@ -1,0 +1,105 @@
+"""Treelite's checkpoints: the description of the model at the beginning (Treelite: src/serializer.cc).
+
+All numbers are little-endian. An array is a count of 8 bytes and its elements, a text likewise. The description of
+version 4 is followed by the trees, each a row of arrays. That of versions 2.4 to 3.9 is the memory of two structs.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from cdk_triton.tree_models.reader.forest import FileError, Forest
+
+__all__ = ["checkpoint"]
+
+_TASKS = ("binary classification", "regression", "multi-class classification", "ranking", "isolation forest")
+_REGRESSION = 1
+_TYPES = {1: 4, 2: 4, 3: 8}  # bytes of a threshold or a leaf: uint32, float32, float64
+
+
+def checkpoint(content: bytes) -> Forest:
+    """Read a checkpoint.
+
+    Raises:
+        FileError: the file is not a checkpoint, or incomplete.
+    """
+    try:
+        version: tuple[int, ...] = struct.unpack_from("<3i", content)
+        return _version_4(content, version) if version[0] >= 4 else _version_3(content, version)
+    except struct.error:
+        raise FileError("is not complete") from None
+
+
+def _version_4(content: bytes, version: tuple[int, ...]) -> Forest:
+    walk = _Walk(content, 12)
+    threshold, leaf, trees, features, task, _, targets = walk.scalars("<BBQiB?i")
+    (classes,) = walk.numbers() or (1,)
+    forest = Forest(
+        "treelite_checkpoint",
+        f"Treelite {'.'.join(map(str, version))}",
+        version,
+        features or None,
+        max(classes, 1),
+        targets,
+        _TASKS[task] if task < len(_TASKS) else "",
+        is_regression=task == _REGRESSION,
+    )
+    if threshold in _TYPES and leaf in _TYPES:
+        _walk_trees(walk, trees, _TYPES[threshold], _TYPES[leaf])
+    return forest
+
+
+def _version_3(content: bytes, version: tuple[int, ...]) -> Forest:
+    # TaskParam has two bytes between grove_per_class and num_class.
+    _, _, _, features, _, _, _, _, classes, _ = struct.unpack_from("<BBQiB?B?2xII", content, 12)
+    writer = f"Treelite {'.'.join(map(str, version))}"
+    return Forest("treelite_checkpoint", writer, version, features or None, max(classes, 1))
+
+
+class _Walk:
+    """A place in the file that moves over scalars and arrays."""
+
+    def __init__(self, content: bytes, place: int) -> None:
+        self._content = content
+        self.place = place
+
+    def scalars(self, kinds: str) -> tuple[int, ...]:
+        found = struct.unpack_from(kinds, self._content, self.place)
+        self.place += struct.calcsize(kinds)
+        return found
+
+    def numbers(self) -> tuple[int, ...]:
+        """An array of int32; more than one class for each of several targets is one number: the first."""
+        (count,) = self.scalars("<Q")
+        end = self.place + count * 4
+        if end > len(self._content):
+            raise struct.error("the file ends within an array")
+        found = struct.unpack_from(f"<{min(count, 1)}i", self._content, self.place)
+        self.place = end
+        return found
+
+    def skip(self, *sizes: int) -> None:
+        """Step over arrays with elements of these sizes."""
+        for size in sizes:
+            (count,) = self.scalars("<Q")
+            self.place += count * size
+            if self.place > len(self._content):
+                raise struct.error("the file ends within an array")
+
+
+def _walk_trees(walk: _Walk, trees: int, threshold: int, leaf: int) -> None:
+    """Step over the rest of the description, and over every tree, to see that the file is whole."""
+    # leaf_vector_shape, target_id, class_id, postprocessor; sigmoid_alpha, ratio_c; base_scores, attributes
+    walk.skip(4, 4, 4, 1)
+    walk.scalars("<ff")
+    walk.skip(8, 1)
+    if walk.scalars("<i") != (0,):
+        return  # fields of a newer version, whose sizes are unknown
+    nodes = (1, 4, 4, 4, 1, leaf, threshold, 1, 1)
+    vectors = (leaf, 8, 8, 4, 8, 8)
+    statistics = (8, 1, 8, 1, 8, 1)
+    for _ in range(trees):
+        walk.scalars("<i?")
+        walk.skip(*nodes, *vectors, *statistics)
+        if walk.scalars("<ii") != (0, 0):
+            return

@@ -1,0 +1,55 @@
+"""What the rules know of a tree model, whatever library wrote it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["LIBRARIES", "FileError", "Forest", "Format"]
+
+Format = Literal["xgboost", "xgboost_json", "xgboost_ubj", "lightgbm", "treelite_checkpoint"]
+"""A format, as the parameter `model_type` names it."""
+
+LIBRARIES: dict[Format, str] = {
+    "xgboost": "a model in XGBoost's old binary format",
+    "xgboost_json": "a model in XGBoost's JSON format",
+    "xgboost_ubj": "a model in XGBoost's UBJSON format",
+    "lightgbm": "a model in LightGBM's text format",
+    "treelite_checkpoint": "a Treelite checkpoint",
+}
+"""Format → what a file of this format is."""
+
+
+class FileError(Exception):
+    """A file is damaged; the text is the rest of a sentence that begins with "the file"."""
+
+
+@dataclass(frozen=True)
+class Forest:
+    """A tree model, as far as its file describes it.
+
+    Attributes:
+        format: the format of the file.
+        writer: the library and version that wrote the file, as in `XGBoost 3.2.0`, or the library alone.
+        version: the version that wrote the file; () if the file has none.
+        features: the number of values in a row of the input; None if the file does not tell.
+        classes: the number of classes of a multi-class classifier; 1 for every other model.
+        targets: the number of values that the model predicts at the same time, such as the labels of a multi-label
+            classifier.
+        objective: the objective of the training as the library calls it; "" if the file has none.
+        is_regression: whether the objective is certainly a regression.
+        unsupported: the property for which Treelite cannot represent the model in any release, as the rest of a
+            sentence that begins with "the model"; "" if there is none.
+        fields: the fields of XGBoost's JSON and UBJSON formats that older releases of Treelite reject.
+    """
+
+    format: Format
+    writer: str
+    version: tuple[int, ...] = ()
+    features: int | None = None
+    classes: int = 1
+    targets: int = 1
+    objective: str = ""
+    is_regression: bool = False
+    unsupported: str = ""
+    fields: frozenset[str] = frozenset()
