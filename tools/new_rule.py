@@ -26,6 +26,7 @@ AREAS = {
     "python_models": "1",
     "onnx_models": "12",
     "tensorrt_models": "17",
+    "tree_models": "8",
 }
 """Area → the hundreds of its codes; CT65x belong to `endpoint`, too."""
 

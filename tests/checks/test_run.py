@@ -163,7 +163,7 @@ GOLDEN = Path(__file__).with_name("rules.txt")
 # Where the rules may come from: the code that enforces them, and the words of those who run it.
 SOURCES = re.compile(
     r"https://(github\.com/(triton-inference-server|NVIDIA|aws|onnx|microsoft/onnxruntime|pytorch/pytorch|openvinotoolkit|"
-    r"dmlc|conda|git-lfs|pybind)/|docs\.python\.org/|docs\.aws\.amazon\.com/|docs\.nvidia\.com/|onnxruntime\.ai/docs/|onnx\.ai/|protobuf\.dev/)\S+"
+    r"dmlc|rapidsai|conda|git-lfs|pybind)/|docs\.python\.org/|docs\.aws\.amazon\.com/|docs\.nvidia\.com/|onnxruntime\.ai/docs/|onnx\.ai/|protobuf\.dev/)\S+"
 )
 
 
@@ -189,7 +189,7 @@ class TestAllRules:
 
     def test_each_has_a_title_a_documentation_and_a_source(self) -> None:
         for each in rules():
-            assert re.fullmatch(r"CT[1-7]\d\d", each.code)
+            assert re.fullmatch(r"CT[1-8]\d\d", each.code)
             assert re.fullmatch(r"[\w.,' -]{20,90}", each.title), each.code
             documentation = each.documentation
             assert documentation.summary.endswith("."), f"{each.code}: a sentence"

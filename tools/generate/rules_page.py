@@ -20,6 +20,7 @@ GROUPS = {
     "CT5": ("endpoints", "Single-model and multi-model endpoints"),
     "CT6": ("platform", "The platform, SageMaker's limits, and TensorRT"),
     "CT7": ("platform", "The platform, SageMaker's limits, and TensorRT"),
+    "CT8": ("frameworks", "Tree models"),
 }
 """Beginning of a code → the name of its page, and the title."""
 HEAD = """\
@@ -74,7 +75,8 @@ modules |
 | `tensorrt` | the network that the plan is built from: that of a recipe, or a `model.onnx` beside the plan | the \
 plan, except its first bytes |
 | `pytorch` | whether the file exists | `model.pt`, `model.pt2`, `model.py` |
-| `fil` | whether the file of the `model_type` exists | the file |
+| `fil` | the format of the file, the version that wrote it, its features, classes and objective | the trees; files of \
+more than 64 MiB |
 | `dali` | whether the file exists, and its path. The recipe `DaliPipeline` parses `dali.py` and looks for its \
 decorator at synth, and its build runs DALI | `dali.py`, `model.dali` |
 | `openvino` | whether `model.xml` and its `.bin` file exist | both files |

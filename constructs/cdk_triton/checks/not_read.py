@@ -1,7 +1,7 @@
 """The parts of a repository that no rule looks into, so that nobody takes "no findings" for "everything was read".
 
-The rules judge every `config.pbtxt`. Of the files that backends load, they read ONNX files, Python sources, and the
-networks that TensorRT plans are built from.
+The rules judge every `config.pbtxt`. Of the files that backends load, they read ONNX files, Python sources, tree
+models, and the networks that TensorRT plans are built from.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from cdk_triton.python_models.modules import Module, Read, model_modules, python
 from cdk_triton.python_models.reader.environment_packages import MAX_BYTES
 from cdk_triton.python_models.reader.source import NotJudged, PythonSource, SyntaxFault
 from cdk_triton.tensorrt_models.sources import PlanSource, plan_sources
+from cdk_triton.tree_models.reader.file import MAX_BYTES as MAX_TREE_BYTES
+from cdk_triton.tree_models.reader.file import TooLarge, forest_file
 from cdk_triton.triton.findings import NotRead
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig
@@ -61,6 +63,10 @@ def _reason_of_file(each: BackendFile) -> str:
     if each.backend == "onnxruntime":
         is_other_format = each.file is not None and has_ort_name(each.file)
         return "the checks do not read ONNX Runtime's own format" if is_other_format else ""
+    if each.backend == "fil" and each.file is not None:
+        content = each.context.contents(forest_file, each.file)
+        is_large = isinstance(content, TooLarge)
+        return f"the checks do not open tree models of more than {MAX_TREE_BYTES // 2**20} MiB" if is_large else ""
     return f"the checks do not open files of the backend {each.backend!r}"
 
 
@@ -108,6 +114,8 @@ def _reason_of_model(context: CheckContext, model: Model, version: PurePosixPath
         return "config.pbtxt has a field that only a newer schema may have" if is_tolerated else ""
     if model.config is not None and (reason := _reason_of_name(context, model.config, model, version)):
         return reason
+    if backend == "fil":
+        return ""  # CT812 has a model_type without a known file
     return f"the checks do not know which files the backend {backend!r} loads"
 
 

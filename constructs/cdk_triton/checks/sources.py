@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["backend", "core", "core_commit", "release_notes", "server"]
+__all__ = ["backend", "core", "core_commit", "rapids_triton", "release_notes", "server", "treelite"]
 
 _GITHUB = "https://github.com/triton-inference-server"
 _SERVER = "e1db8a603d863b1317ee859bdeea2be19959462e"  # 2026-08-19, 26.09 in the making
@@ -22,6 +22,9 @@ _BACKENDS = {
     "tensorrt_backend": "e2ef6d790ba82283450e8993f04ebbf213e49c5b",  # 2026-07-17
 }
 
+_RAPIDS_TRITON = "18df2acb208097380a30dc6812affd0b6baf1c69"  # v26.06.00, the library that `fil` is written with
+_TREELITE = "454abc4bfe03e6e9d45155c15f74ae36d8c73111"  # 4.1.2, the library that reads tree models for `fil`
+
 
 def server(path: str, first: int, last: int) -> str:
     """Lines of triton-inference-server/server."""
@@ -36,6 +39,16 @@ def core(path: str, first: int, last: int) -> str:
 def backend(repository: str, path: str, first: int, last: int) -> str:
     """Lines of a backend's repository, for example triton-inference-server/python_backend."""
     return f"{_GITHUB}/{repository}/blob/{_BACKENDS[repository]}/{path}#L{first}-L{last}"
+
+
+def rapids_triton(path: str, first: int, last: int) -> str:
+    """Lines of rapidsai/rapids-triton."""
+    return f"https://github.com/rapidsai/rapids-triton/blob/{_RAPIDS_TRITON}/{path}#L{first}-L{last}"
+
+
+def treelite(path: str, first: int, last: int) -> str:
+    """Lines of dmlc/treelite."""
+    return f"https://github.com/dmlc/treelite/blob/{_TREELITE}/{path}#L{first}-L{last}"
 
 
 def core_commit(digest: str) -> str:

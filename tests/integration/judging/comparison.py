@@ -44,6 +44,11 @@ STRICTER_THAN_THE_JUDGE: Final[Mapping[str, str]] = {
     "CT276": "the server loads it, and ends with the first request",
     "CT291": BACKEND,
     "CT340": ENDPOINT,
+    **dict.fromkeys(("CT810", "CT811", "CT812"), BACKEND),
+    **dict.fromkeys(
+        ("CT815", "CT816", "CT817"), "the real backend loads it, and answers no request as its author wants"
+    ),
+    **dict.fromkeys(("CT820", "CT821", "CT822", "CT823", "CT824", "CT825", "CT826"), FILES),
     **dict.fromkeys(("CT602", "CT610"), GPU),
     "CT604": BACKEND,
     "CT652": ENDPOINT,

@@ -13,6 +13,7 @@ from google.protobuf import text_format
 
 from cdk_triton.triton import ModelConfig
 from cdk_triton.triton.schema import DataType, ModelInput, ModelInstanceGroup, ModelOutput
+from sample_repositories.tree_models import xgboost_binary
 
 __all__ = ["OUR_RELEASE", "Draft", "Tensor", "model_files", "type_of"]
 
@@ -132,7 +133,7 @@ def model_files(config: ModelConfig) -> dict[str, bytes]:
         "pytorch_libtorch": {name or "model.pt": b"PK\x03\x04weights"},
         "tensorflow_graphdef": {name or "model.graphdef": b"graph"},
         "dali": {name or "model.dali": b"pipeline"},
-        "fil": {name or "xgboost.model": b"trees"},
+        "fil": {name or "xgboost.model": xgboost_binary(features=0)},
     }.get(kind, {"model.identity": b""})
 
 

@@ -33,7 +33,7 @@ BACKENDS: Mapping[str, Sequence[str]] = {
     "tensorflow": ['platform: "tensorflow_savedmodel"', 'platform: "tensorflow_graphdef"', ""],
     "openvino": ['backend: "openvino"', ""],
     "dali": ['backend: "dali"'],
-    "fil": ['backend: "fil" parameters { key: "model_type" value { string_value: "xgboost" } }'],
+    "fil": ['backend: "fil" parameters { key: "output_class" value { string_value: "false" } }'],
     "identity": ['backend: "identity"'],
 }
 KINDS: Mapping[str, Sequence[str]] = {"tensorrt": ["KIND_GPU", "KIND_AUTO"], "openvino": ["KIND_CPU", "KIND_AUTO"]}
@@ -66,13 +66,16 @@ def add_model(
     """Add a model with these inputs and outputs, given as data types and dims, and its version directories."""
     strings = any(data_type == type_of("STRING") for data_type, _ in (*inputs, *outputs))
     there = [each for each in BACKENDS if each in backends_in(draft.release)]
-    backend = draw(st.sampled_from([each for each in there if not (strings and each in WITHOUT_STRINGS)]))
+    fitting = [each for each in there if not (strings and each in WITHOUT_STRINGS)]
+    if not _is_of_trees(inputs, outputs):
+        fitting = [each for each in fitting if each != "fil"]
+    backend = draw(st.sampled_from(fitting))
     spelled = draw(st.sampled_from(BACKENDS[backend]))
     config = ModelConfig(max_batch_size=max_batch_size)
     if chance(draw, 70):
         config.name = name
     merge(config, spelled)
-    before, after = ("INPUT__", "OUTPUT__") if backend == "pytorch" else ("IN", "OUT")
+    before, after = {"pytorch": ("INPUT__", "OUTPUT__"), "fil": ("input__", "output__")}.get(backend, ("IN", "OUT"))
     for index, (data_type, dims) in enumerate(inputs):
         config.input.add(name=f"{before}{index}", data_type=data_type, dims=dims)
     for index, (data_type, dims) in enumerate(outputs):
@@ -90,6 +93,12 @@ def add_model(
         for file, content in model_files(named).items():
             draft.files[f"{name}/{directory}/{file}"] = content
     return config
+
+
+def _is_of_trees(inputs: Sequence[tuple[int, Sequence[int]]], outputs: Sequence[tuple[int, Sequence[int]]]) -> bool:
+    """Whether the tensors can be those of a tree model: numbers of 32 bits, and one value for each row."""
+    is_float = all(data_type == type_of("FP32") for data_type, _ in (*inputs, *outputs))
+    return is_float and all(list(dims) in ([1], [-1]) for _, dims in outputs)
 
 
 def versions(draw: st.DrawFn, config: ModelConfig) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 from pathlib import PurePosixPath
 
@@ -13,12 +14,21 @@ from cdk_triton.triton import ModelConfig
 from cdk_triton.triton.schema import DataType, ModelInput, ModelOutput
 from sample_repositories.builds import backend_of
 from sample_repositories.sound import BERT_MODEL, PYTHON_MODEL
+from sample_repositories.tree_models import pickle_of, tree_model_files
 
 __all__ = ["content_of", "model_files"]
 
 
+_PICKLE = re.compile(r"\(a pickle of (?P<module>[\w.]+)\)\s*")
+
+
 def content_of(name: str, text: str) -> bytes:
-    """What a text in an example stands for: an ONNX file in ONNX's text form, a .tar.gz as the list of its members."""
+    """What a text in an example stands for.
+
+    An ONNX file is written in ONNX's text form, a .tar.gz as the list of its members, and a pickle as a description.
+    """
+    if match := _PICKLE.fullmatch(text):
+        return pickle_of(match["module"])
     text = text or {"model.onnx": BERT_MODEL, "model.py": PYTHON_MODEL}.get(PurePosixPath(name).name, "")
     if name.endswith(".onnx") and text.lstrip().startswith("<"):
         return onnx.parser.parse_model(text).SerializeToString()
@@ -38,6 +48,7 @@ def model_files(config: ModelConfig) -> dict[str, bytes]:
         "pytorch": {"model.pt": b"weights"},
         "tensorrt": {},  # built by a recipe
         "dali": {"dali.py": b"@autoserialize\ndef pipeline(): ..."},
+        "fil": tree_model_files(config),
         "openvino": {"model.xml": b"<net/>", "model.bin": b"weights"},
         "tensorflow_graphdef": {"model.graphdef": b"weights"},
         "tensorflow_savedmodel": {"model.savedmodel/saved_model.pb": b"graph"},

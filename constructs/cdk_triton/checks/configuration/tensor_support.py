@@ -289,15 +289,14 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
     configuration. The TensorFlow backend does not generate one for a graph definition (`model.graphdef`).
 
     Example:
-        # model.fil/1/model.fil
+        # model.identity/1/model.identity
 
     Instead:
-        # model.fil/config.pbtxt
-        backend: "fil"
-        default_model_filename: "model.fil"
+        # model.identity/config.pbtxt
+        backend: "identity"
         max_batch_size: 8
-        input { name: "input__0" data_type: TYPE_FP32 dims: 4 }
-        output { name: "output__0" data_type: TYPE_FP32 dims: 1 }
+        input { name: "INPUT0" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUTPUT0" data_type: TYPE_FP32 dims: 4 }
     """
     for model in context.loaded_models:
         if not has_no_configuration(context, model):

@@ -12,6 +12,7 @@ from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.configured import PLATFORMS, ConfiguredModel, completed_pair, configured
 from cdk_triton.checks.registry import Problem, rules_about, would_not_load
 from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.tree_models import parameters as fil_parameters
 from cdk_triton.triton import backend_fields
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.repository import ModelRepository, RepositoryFile
@@ -41,14 +42,6 @@ _DEFAULT = {
     "openvino": "model.xml",
     "python": "model.py",
     "dali": "model.dali",
-}
-_FIL = {
-    "": "xgboost.model",
-    "xgboost": "xgboost.model",
-    "xgboost_json": "xgboost.json",
-    "xgboost_ubj": "xgboost.ubj",
-    "lightgbm": "model.txt",
-    "treelite_checkpoint": "checkpoint.tl",
 }
 
 
@@ -251,7 +244,7 @@ def _named(
     if backend == "tensorflow":
         return ("model.graphdef" if config.platform == "tensorflow_graphdef" else "model.savedmodel"), ""
     if backend == "fil":
-        name = _FIL.get(config.parameters["model_type"].string_value if "model_type" in config.parameters else "")
+        name = fil_parameters.FILES.get(fil_parameters.FilParameters.of(config, platform).model_type)
         return None if name is None else (name, "")
     if backend == "pytorch" and is_aoti:
         return "model.pt2", ""

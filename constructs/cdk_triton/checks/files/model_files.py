@@ -20,6 +20,7 @@ from cdk_triton.checks.derived.releases import is_at_least
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.python_models.environments import environments
+from cdk_triton.tree_models.pickles import conversion, pickles_among
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.releases import backends_in
@@ -121,6 +122,8 @@ def _consequence(each: BackendFile) -> str:
 
 
 def _fix(each: BackendFile) -> str:
+    if each.backend == "fil" and (pickles := pickles_among(each.files.names_in(each.version))):
+        return conversion(each.version / pickles[0], "", each.context.platform)
     like = [name for name in each.files.names_in(each.version) if PurePosixPath(name).suffix == each.path.suffix]
     if len(like) == 1 and not each.field:
         return f'rename {each.version / like[0]} to {each.path.name}, or write default_model_filename: "{like[0]}"'

@@ -1,0 +1,1 @@
+"""The rules about tree models and the backend `fil`."""
