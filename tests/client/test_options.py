@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import create_autospec
 
 import numpy as np
@@ -13,7 +13,11 @@ import pytest
 
 from cdk_triton.client import AsyncTritonClient, TritonClient
 from cdk_triton.client.repository import AsyncRepositoryClient, RepositoryClient
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton import ModelRepository
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 X: Any = {"x": np.zeros((1, 2), np.float32)}
 
@@ -125,3 +129,23 @@ def test_sagemakers_own_identifiers_are_headers(endpoint: Any) -> None:
     ((_, headers, _),) = endpoint.requests
     assert headers["x-amzn-sagemaker-inference-id"] == "i-1"
     assert headers["x-amzn-sagemaker-custom-attributes"] == "tenant=7"
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"inference_id": ""},
+        {"inference_id": "x" * 65},
+        {"inference_id": 7},
+        {"custom_attributes": "größe=7"},
+        {"custom_attributes": "a\r\nX-Other: b"},
+        {"custom_attributes": "x" * 1025},
+    ],
+)
+def test_identifiers_that_sagemaker_does_not_take(endpoint: Any, messages: Messages, option: Any) -> None:
+    client = TritonClient("texts", endpoint.runtime())
+    with messages.raises(ConfigurationError):
+        client.infer(X, **option)
+    with pytest.raises(ConfigurationError):
+        client.submit(X, **option)
+    assert endpoint.requests == []

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from cdk_triton.client import generation, payload
+from cdk_triton.client.identifiers import service_texts
 from cdk_triton.errors import PayloadTooLargeError
 from cdk_triton.sagemaker.limits import MAX_INVOCATION_BYTES
 
@@ -44,7 +45,7 @@ class Invocation:
         """Write a request; `step` is its place in a sequence.
 
         Raises:
-            ConfigurationError: an input, an output or a parameter cannot be sent.
+            ConfigurationError: an input, an output, a parameter or an identifier cannot be sent.
             PayloadTooLargeError: the body is larger than SageMaker accepts.
         """
         body, content_type = payload.encode(inputs, options, step)
@@ -83,8 +84,7 @@ class Invocation:
             "TargetModel": target.target_model,
             "TargetVariant": options.get("target_variant"),
             "InferenceComponentName": inference_component,
-            "InferenceId": options.get("inference_id"),
-            "CustomAttributes": options.get("custom_attributes"),
+            **service_texts(options),
         }
         return cls(where, arguments | {name: value for name, value in more.items() if value is not None})
 

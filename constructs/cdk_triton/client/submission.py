@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdk_triton.client import objects, payload
 from cdk_triton.client.async_result import AsyncResult
+from cdk_triton.client.identifiers import service_texts
 from cdk_triton.errors import ConfigurationError, PayloadTooLargeError
 from cdk_triton.sagemaker.limits import (
     ASYNC_SECONDS,
@@ -39,8 +40,7 @@ class Submission:
         content_type: the content type of the body.
         queue_seconds: how long the request may wait in the queue.
         invocation_seconds: how long the container may work on the request.
-        inference_id: the identifier of the request.
-        custom_attributes: text for the container.
+        texts: the identifier of the request, and the text for the container, as the service names them.
         name: the name of an uploaded request. Callers may use an `inference_id` twice, so it is another one.
 
     Raises:
@@ -52,8 +52,7 @@ class Submission:
     content_type: str
     queue_seconds: int
     invocation_seconds: int
-    inference_id: str
-    custom_attributes: str | None
+    texts: Mapping[str, str]
     name: str
 
     @classmethod
@@ -61,15 +60,15 @@ class Submission:
         """Write a request.
 
         Raises:
-            ConfigurationError: an input, an output or a parameter cannot be sent, or a time is out of its range.
+            ConfigurationError: an input, an output, a parameter or an identifier cannot be sent, or a time is out of
+                its range.
         """
         body, content_type = payload.encode(inputs, options)
         queue_seconds = options.get("queue_seconds", MAX_QUEUE_SECONDS)
         invocation_seconds = options.get("invocation_seconds", ASYNC_SECONDS)
         name = str(uuid.uuid4())
-        inference_id = options.get("inference_id") or name
-        attributes = options.get("custom_attributes")
-        return cls(endpoint_name, body, content_type, queue_seconds, invocation_seconds, inference_id, attributes, name)
+        texts = {"InferenceId": name, **service_texts(options)}
+        return cls(endpoint_name, body, content_type, queue_seconds, invocation_seconds, texts, name)
 
     def __post_init__(self) -> None:
         _check_seconds("queue_seconds", self.queue_seconds, MIN_QUEUE_SECONDS, MAX_QUEUE_SECONDS)
@@ -92,11 +91,10 @@ class Submission:
         """
         return {
             "EndpointName": self.endpoint_name,
-            "InferenceId": self.inference_id,
             "ContentType": self.content_type,
             "RequestTTLSeconds": self.queue_seconds,
             "InvocationTimeoutSeconds": self.invocation_seconds,
-            **({} if self.custom_attributes is None else {"CustomAttributes": self.custom_attributes}),
+            **self.texts,
             **source,
         }
 
@@ -133,7 +131,7 @@ class Submission:
         """Return the result that can be waited for."""
         return AsyncResult(
             self.endpoint_name,
-            answer.get("InferenceId", self.inference_id),
+            answer.get("InferenceId", self.texts["InferenceId"]),
             answer["OutputLocation"],
             answer.get("FailureLocation"),
             queue_seconds=self.queue_seconds,
