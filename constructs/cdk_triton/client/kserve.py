@@ -41,6 +41,7 @@ class Body:
         priority: its level in the queue; None for the default.
         queue_timeout_seconds: how long it may wait in the queue; None for the default.
         step: its place in a sequence; None outside of one.
+        inference_id: SageMaker's identifier of the request, which a file does not have.
     """
 
     inputs: list[InferInput]
@@ -50,6 +51,7 @@ class Body:
     priority: int | None = None
     queue_timeout_seconds: float | None = None
     step: SequenceStep | None = None
+    inference_id: str | None = None
 
     @property
     def options(self) -> SingleRequestOptions:
@@ -60,6 +62,7 @@ class Body:
             "parameters": self.parameters,
             "priority": self.priority,
             "queue_timeout_seconds": self.queue_timeout_seconds,
+            "inference_id": self.inference_id,
         }
 
     @property

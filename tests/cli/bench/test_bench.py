@@ -51,6 +51,28 @@ def test_a_rate_on_the_local_aws_is_a_measurement_of_stand_ins(run: Run, world: 
     assert "Credential=" in world.echo.asked[0].headers["authorization"]
 
 
+def test_every_request_has_the_priority_and_the_time_out(run: Run, world: World) -> None:
+    before = len(world.echo.asked)
+    found = run("bench", "image", "--random", *SHORT, "--priority", "2", "--queue-timeout", "1.5")
+    assert found.status == 0, found.err
+    heads = [json.JSONDecoder().raw_decode(each.body.decode("latin-1"))[0] for each in world.echo.asked[before:]]
+    assert {(head["parameters"]["priority"], head["parameters"]["timeout"]) for head in heads} == {(2, 1_500_000)}
+
+
+def test_a_load_has_no_sequences(run: Run, world: World, messages: Messages, tmp_path: Path) -> None:
+    before = len(world.echo.asked)
+    file = tmp_path / "request.json"
+    tensor = {"name": "IMAGE", "datatype": "UINT8", "shape": [1, 1], "data": [1]}
+    file.write_text(json.dumps({"inputs": [tensor], "parameters": {"sequence_id": 7, "sequence_start": True}}))
+    found = run("bench", "image", "--data", file, *SHORT)
+    assert found.status == 2
+    messages.record("cdk-triton bench", found.said)
+    streamed = run("bench", "image", "--random", *SHORT, "--stream", "--priority", "2")
+    assert streamed.status == 2
+    messages.record("cdk-triton bench", streamed.said)
+    assert len(world.echo.asked) == before
+
+
 def test_the_text_names_stand_ins_and_no_setting(run: Run, world: World) -> None:
     found = run("bench", "fleet", "--target-model", "text", "--random", *SHORT)
 

@@ -73,6 +73,70 @@ def test_an_ensemble_names_its_current_target_model(run: Run, world: World) -> N
     }
 
 
+def sent(world: World) -> dict[str, Any]:
+    """The JSON header of the last request."""
+    header: dict[str, Any] = json.JSONDecoder().raw_decode(world.echo.asked[-1].body.decode("latin-1"))[0]
+    return header
+
+
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        (["--sequence", "7", "--first"], {"sequence_id": 7, "sequence_start": True, "sequence_end": False}),
+        (["--sequence", "user-7", "--last"], {"sequence_id": "user-7", "sequence_start": False, "sequence_end": True}),
+        (["--priority", "1", "--queue-timeout", "0.5"], {"priority": 1, "timeout": 500_000}),
+    ],
+)
+def test_options_for_the_schedulers_are_sent(
+    run: Run, world: World, options: list[str], parameters: dict[str, Any]
+) -> None:
+    assert run("invoke", "image", "--input", "IMAGE=[1, 2]", *options).status == 0
+    found = sent(world)["parameters"]
+    assert {name: value for name, value in found.items() if name != "binary_data_output"} == parameters
+
+
+def test_a_request_is_named(run: Run, world: World) -> None:
+    assert run("invoke", "image", "--input", "IMAGE=[1]", "--request-id", "r-1", "--inference-id", "i-1").status == 0
+    assert sent(world)["id"] == "r-1"
+    assert world.echo.asked[-1].headers["x-amzn-sagemaker-inference-id"] == "i-1"
+
+
+def test_options_take_precedence_over_the_file(run: Run, world: World, tmp_path: Path) -> None:
+    file = tmp_path / "request.json"
+    tensor = {"name": "IMAGE", "datatype": "UINT8", "shape": [1, 1], "data": [1]}
+    document = {"id": "file", "inputs": [tensor], "parameters": {"priority": 2, "sequence_id": 3, "timeout": 1000}}
+    file.write_text(json.dumps(document))
+    assert run("invoke", "image", "--data", str(file), "--priority", "1", "--sequence", "4", "--last").status == 0
+    found = sent(world)
+    assert found["id"] == "file"
+    assert (
+        found["parameters"] | {"priority": 1, "sequence_id": 4, "sequence_end": True, "timeout": 1000}
+        == found["parameters"]
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--first"],
+        ["--last"],
+        ["--sequence", ""],
+        ["--sequence", "0"],
+        ["--priority", "0"],
+        ["--queue-timeout", "0"],
+        ["--queue-timeout", "nan"],
+        ["--stream", "--sequence", "7", "--priority", "1"],
+        ["--inference-id", "x" * 65],
+    ],
+)
+def test_options_that_cannot_be_sent(run: Run, world: World, messages: Messages, options: list[str]) -> None:
+    before = len(world.echo.asked)
+    found = run("invoke", "image", "--input", "IMAGE=[1]", *options)
+    assert found.status == 2
+    messages.record("cdk-triton invoke", found.said)
+    assert len(world.echo.asked) == before
+
+
 @pytest.fixture(name="published")
 def _published(world: World) -> Iterator[None]:
     """The ensemble `image` is published, and no ensemble of the stack any more."""

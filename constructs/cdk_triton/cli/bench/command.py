@@ -25,6 +25,7 @@ from cdk_triton.cli.requests.options import (
     check_target,
     request_body,
 )
+from cdk_triton.cli.requests.scheduling import PriorityOption, QueueTimeoutOption, in_queue, require_no_sequence
 from cdk_triton.errors import ConfigurationError, InvocationError
 
 if TYPE_CHECKING:
@@ -38,7 +39,11 @@ __all__ = ["bench"]
 
 _INTERRUPTED = 130
 _MOST_REQUESTS = 10_000_000
-_OF_A_RATE = ("component", "variant", "rate", "max_rate", "duration", "warm_up", "arrivals", "seed", "stream", "plot")
+_OF_A_QUEUE = ("priority", "queue_timeout")
+_OF_A_RATE = (
+    *("component", "variant", "rate", "max_rate", "duration", "warm_up", "arrivals", "seed", "stream", "plot"),
+    *_OF_A_QUEUE,
+)
 """The parameters of a load, which cold loads do not use."""
 
 
@@ -52,6 +57,8 @@ def bench(
     inputs: InputOption = None,
     random: RandomOption = False,
     repository: RepositoryOption = None,
+    priority: PriorityOption = None,
+    queue_timeout: QueueTimeoutOption = None,
     rate: Annotated[
         float, typer.Option(min=0.01, callback=finite, help="Requests per second, or the lowest rate of a sweep.")
     ] = 1.0,
@@ -92,6 +99,8 @@ def bench(
         require_extra("bench", "`cdk-triton bench`")
         if cold:
             require_unused(context, "--cold", *_OF_A_RATE)
+        if stream:
+            require_unused(context, "--stream", *_OF_A_QUEUE)
         if arrivals is Arrivals.CONSTANT:
             require_unused(context, "--arrivals constant", "seed")
         if plot is not None:
@@ -115,6 +124,8 @@ def bench(
             asked = check_target(found, target_model, component)
             check_protocol(found, asked[1], stream=stream)
             body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
+            body = in_queue(body, priority, queue_timeout)
+            require_no_sequence(body)
             _confirm(aws, plan.question, yes=yes)
             report = run(aws, found, plan, body, asked, variant, say=_say)
     _print(report, output)

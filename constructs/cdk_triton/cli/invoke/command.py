@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +26,18 @@ from cdk_triton.cli.requests.options import (
     check_sources,
     check_target,
     request_body,
+)
+from cdk_triton.cli.requests.scheduling import (
+    FirstOption,
+    InferenceIdOption,
+    LastOption,
+    PriorityOption,
+    QueueTimeoutOption,
+    RequestIdOption,
+    SequenceOption,
+    check_sequence,
+    in_queue,
+    in_sequence,
 )
 from cdk_triton.errors import ConfigurationError, InvocationError, RepositoryError
 
@@ -56,17 +69,12 @@ StreamOption = Annotated[
 ForceOption = Annotated[bool, typer.Option("--force", help="With --out, overwrite existing files.")]
 
 
+_OF_INFER = ("sequence", "first", "last", "priority", "queue_timeout", "inference_id", "out", "force")
+"""The parameters that a stream does not use: Triton's generate protocol has no schedulers."""
+
 _OF_A_REQUEST = (
-    "target_model",
-    "component",
-    "variant",
-    "data",
-    "inputs",
-    "random",
-    "repository",
-    "stream",
-    "out",
-    "force",
+    *("target_model", "component", "variant", "data", "inputs", "random", "repository", "stream", "request_id"),
+    *_OF_INFER,
 )
 """The parameters that a list of endpoints does not use."""
 
@@ -81,6 +89,13 @@ def invoke(
     inputs: InputOption = None,
     random: RandomOption = False,
     repository: RepositoryOption = None,
+    sequence: SequenceOption = None,
+    first: FirstOption = False,
+    last: LastOption = False,
+    priority: PriorityOption = None,
+    queue_timeout: QueueTimeoutOption = None,
+    request_id: RequestIdOption = None,
+    inference_id: InferenceIdOption = None,
     stream: StreamOption = False,
     out: OutOption = None,
     force: ForceOption = False,
@@ -100,11 +115,14 @@ def invoke(
             _list_endpoints(aws, output, is_request=bool(given(context, *_OF_A_REQUEST)))
             return
         _check_files(context, out, stream=stream)
+        check_sequence(context, sequence)
         check_sources(context, data, inputs or (), random=random)
         found = _described(aws, endpoint)
         asked = check_target(found, target_model, component)
         _check_request(found, asked[1], variant, stream=stream)
         body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
+        body = in_queue(in_sequence(body, sequence, first=first, last=last), priority, queue_timeout)
+        body = replace(body, inference_id=inference_id, request_id=request_id or body.request_id)
         if stream:
             _stream(aws, endpoint, asked, variant, body, output)
             return
@@ -180,7 +198,7 @@ def _answer(
         if endpoint is not None and endpoint.kind is Kind.ASYNC:
             if body.step is not None:
                 raise ConfigurationError(
-                    "an asynchronous endpoint has no sequences: remove sequence_id from the request"
+                    "an asynchronous endpoint has no sequences: omit --sequence, and sequence_id in the request"
                 )
             return client.submit(body.inputs, **body.options).result(timeout=ASYNC_SECONDS)
         return client._infer(
@@ -215,7 +233,7 @@ def _stream(
 
 def _check_files(context: typer.Context, out: Path | None, *, stream: bool) -> None:
     if stream:
-        require_unused(context, "--stream", "out", "force")
+        require_unused(context, "--stream", *_OF_INFER)
     if out is None:
         require_unused(context, "an answer without --out DIR", "force")
     _require_directory(out)

@@ -1,0 +1,90 @@
+"""The options by which `invoke` and `bench` tell Triton's schedulers about a request, and name it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdk_triton.cli.given import finite, require_unused
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from cdk_triton.client.kserve import Body
+
+__all__ = [
+    "FirstOption",
+    "InferenceIdOption",
+    "LastOption",
+    "PriorityOption",
+    "QueueTimeoutOption",
+    "RequestIdOption",
+    "SequenceOption",
+    "check_sequence",
+    "in_queue",
+    "in_sequence",
+    "require_no_sequence",
+]
+
+SequenceOption = Annotated[
+    str | None, typer.Option("--sequence", metavar="ID", help="The sequence that the request is a part of.")
+]
+FirstOption = Annotated[bool, typer.Option("--first", help="With --sequence, start the sequence.")]
+LastOption = Annotated[bool, typer.Option("--last", help="With --sequence, end the sequence.")]
+PriorityOption = Annotated[
+    int | None, typer.Option("--priority", min=1, help="The level in the queue of the model; 1 is the highest.")
+]
+QueueTimeoutOption = Annotated[
+    float | None,
+    typer.Option("--queue-timeout", callback=finite, metavar="SECONDS", help="The longest time in a model's queue."),
+]
+RequestIdOption = Annotated[
+    str | None, typer.Option("--request-id", metavar="ID", help="Your identifier, for Triton's trace and verbose log.")
+]
+InferenceIdOption = Annotated[
+    str | None, typer.Option("--inference-id", metavar="ID", help="SageMaker's identifier, for captured data.")
+]
+
+
+def check_sequence(context: typer.Context, sequence: str | None) -> None:
+    """Reject `--first` and `--last` without `--sequence`.
+
+    Raises:
+        BadParameter: the command line has one of them.
+    """
+    if sequence is None:
+        require_unused(context, "a request without --sequence", "first", "last")
+
+
+def in_queue(body: Body, priority: int | None, queue_timeout: float | None) -> Body:
+    """The request with these options; what `--data` has stays without them."""
+    body = body if priority is None else replace(body, priority=priority)
+    return body if queue_timeout is None else replace(body, queue_timeout_seconds=queue_timeout)
+
+
+def require_no_sequence(body: Body) -> None:
+    """Reject a part of a sequence in a load, whose requests do not wait for each other.
+
+    Raises:
+        ConfigurationError: the request is one.
+    """
+    if body.step is not None:
+        raise ConfigurationError(
+            "a load has no sequences, because its requests do not wait for each other: remove sequence_id from the "
+            "request, and measure a model with state by TritonClient.sequence() in a program of your own"
+        )
+
+
+def in_sequence(body: Body, sequence: str | None, *, first: bool, last: bool) -> Body:
+    """The request at this place of a sequence; what `--data` has stays without one.
+
+    Raises:
+        ConfigurationError: Triton does not accept the identifier.
+    """
+    from cdk_triton.client.scheduling import SequenceStep, check_sequence_id
+
+    if sequence is None:
+        return body
+    is_number = sequence.isascii() and sequence.isdecimal()
+    return replace(body, step=SequenceStep(check_sequence_id(int(sequence) if is_number else sequence), first, last))
