@@ -1,4 +1,4 @@
-"""The app that `redeployment.py` synthesises: a multi-model endpoint whose repositories have a recipe each.
+"""The app that `redeployment.py` synthesises: a multi-model endpoint with a recipe and a golden request per repository.
 
 usage: python _redeployed_app.py CDK_OUT REPOSITORIES INSTANCES CHANGED
 
@@ -13,7 +13,9 @@ from pathlib import Path
 import aws_cdk as cdk
 
 from cdk_triton import (
+    GoldenRequest,
     ModelRepository,
+    Rehearsal,
     ServingPlatform,
     TensorRTPlan,
     TritonArtifactStore,
@@ -35,6 +37,7 @@ def main(outdir: str, repositories: str, instances: int, changed: str) -> None:
             recipes=[
                 TensorRTPlan("network", onnx="network.onnx", optimization_level=5 if directory.name == changed else 3)
             ],
+            rehearsal=Rehearsal([GoldenRequest("golden/one.json")]),
         )
         for directory in sorted(Path(repositories).iterdir())
     }

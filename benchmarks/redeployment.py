@@ -1,10 +1,10 @@
-"""The builds and writes of a deployment: if everything is built already, and if one recipe of a hundred changed.
+"""The builds, rehearsals and writes of a deployment: if everything is there already, and if one of a hundred changed.
 
 The CDK synthesises the app each time, in a process of its own. The benchmark then sends its custom resource to the
 store's real handlers as CloudFormation would, even if no property changed and CloudFormation would not send it. S3
 and CodeBuild are the doubles in memory that the tests of the handlers use, and so is the build: it writes a few bytes
-for each ensemble that its plan names. The benchmark counts the builds that the handlers start, the ensembles in them,
-and every call that writes an object of the store.
+for each ensemble and each rehearsal that its plan names. The benchmark counts the builds that the handlers start, the
+ensembles and rehearsals in them, and every call that writes an object of the store.
 
 The patch release is a copy of this library with other words in the build program and in the handlers, and the same
 `PROGRAM_VERSION`: its plan names another program, so that the custom resource is updated.
@@ -66,8 +66,8 @@ def main() -> None:
         progress(f"redeployment: the first deployment of {ENSEMBLES} ensembles ...")
         before = synthesise(work / "first", repositories)
         first = region.deploy(before)
-        if (first.builds, first.ensembles) != (1, ENSEMBLES):
-            raise SystemExit(f"redeployment: the first deployment started {first.builds} builds of {first.ensembles}")
+        if (first.builds, first.ensembles, first.rehearsals) != (1, ENSEMBLES, ENSEMBLES):
+            raise SystemExit(f"redeployment: the first deployment had {first}")
         for name, change in changes(work).items():
             progress(f"redeployment: {name} ...")
             outdir = synthesise(work / name, repositories, **change)
@@ -75,7 +75,14 @@ def main() -> None:
                 raise SystemExit("redeployment: the patch release sends the same request as before")
             counts = region.deploy(outdir)
             report(f"redeployment.{name}.builds", counts.builds, "builds started", at_most=0)
+            report(f"redeployment.{name}.rehearsals", counts.rehearsals, "rehearsals", at_most=0)
             report(f"redeployment.{name}.writes", counts.writes, "objects written", at_most=0)
+        progress("redeployment: one golden request changed ...")
+        write_golden_request(repositories / CHANGED, 2.0)
+        counts = region.deploy(synthesise(work / "golden", repositories))
+        report("redeployment.one_request.rehearsed", counts.rehearsals, f"of {ENSEMBLES} rehearsed", at_most=1)
+        report("redeployment.one_request.at_least", counts.rehearsals, f"of {ENSEMBLES} rehearsed", at_least=1)
+        report("redeployment.one_request.built", counts.ensembles, f"of {ENSEMBLES} ensembles built", at_most=0)
         progress("redeployment: one recipe changed ...")
         counts = region.deploy(synthesise(work / "changed", repositories, changed=CHANGED))
         report("redeployment.one_recipe.built", counts.ensembles, f"of {ENSEMBLES} ensembles built", at_most=1)
@@ -97,6 +104,14 @@ def write_repository(root: Path) -> None:
     (root / "network" / "config.pbtxt").write_text(CONFIG, encoding="utf-8")
     network = onnx.parser.parse_model(NETWORK % root.name)
     (root / "network" / "network.onnx").write_bytes(network.SerializeToString())
+    write_golden_request(root, 1.0)
+
+
+def write_golden_request(root: Path, number: float) -> None:
+    """Its golden request, which is not in its archive."""
+    (root / "golden").mkdir(exist_ok=True)
+    tensor = {"name": "X", "datatype": "FP32", "shape": [1, 4], "data": [number] * 4}
+    (root / "golden" / "one.json").write_text(json.dumps({"inputs": [tensor]}), encoding="utf-8")
 
 
 def synthesise(
@@ -112,7 +127,7 @@ def synthesise(
 
 def patched(checkout: Path) -> Path:
     """The library as a patch release might be, in a directory of its own."""
-    for name in ("constructs", "lambda"):
+    for name in ("constructs", "gpu_build", "lambda"):
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("gpu_build/build_program/main.py", "lambda/artifacts/ensure.py"):
         with (checkout / name).open("a", encoding="utf-8") as file:
@@ -129,10 +144,11 @@ def properties_of(outdir: Path) -> dict[str, Any]:
 
 @dataclass
 class Counts:
-    """The work of a deployment: builds started, ensembles in them, calls that write to the store."""
+    """The work of a deployment: builds started, ensembles and rehearsals in them, calls that write to the store."""
 
     builds: int
     ensembles: int
+    rehearsals: int
     writes: int
 
 
@@ -151,7 +167,7 @@ class Region:
     def deploy(self, outdir: Path) -> Counts:
         """Play the part of the CDK CLI, CloudFormation, the provider framework and CodeBuild."""
         self.calls.clear()
-        built = sum(map(len, self.program.built.values()))
+        built, rehearsed = sum(map(len, self.program.built.values())), len(self.program.rehearsed)
         event = {"RequestType": "Create", "ResourceProperties": self.published(outdir)}
         event |= artifacts.on_event(event, None) | {"StartedAt": self.clock()}
         while not artifacts.poll(event, self.invocation())["IsComplete"]:
@@ -162,6 +178,7 @@ class Region:
         return Counts(
             builds=self.calls["StartBuild"],
             ensembles=sum(map(len, self.program.built.values())) - built,
+            rehearsals=len(self.program.rehearsed) - rehearsed,
             writes=sum(self.calls[name] for name in WRITES),
         )
 
