@@ -132,8 +132,8 @@ def _check_hash(source: StoredObject, wanted: BuildInput, invocation: Invocation
         raise NotYetError(f"{source} changed while it was read") from error
     if found.hexdigest() != wanted.sha256:
         raise ArtifactError(
-            f"the SHA-256 of {source}{_of(wanted)} is {found.hexdigest()}, not the recipe's {wanted.sha256}: "
-            "correct the recipe's S3File or restore the object, and deploy again"
+            f"the SHA-256 of {source}{_of(wanted)} is {found.hexdigest()}, not {wanted.sha256}: restore the object, or "
+            "correct the S3File of the recipe, and deploy again"
         )
 
 

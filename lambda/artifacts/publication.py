@@ -4,13 +4,15 @@
 
     staging/publish/<fleet>/<caller>/                        written by the caller
         archives/<artifact key>.tar.gz                       an archive, or the sources of one that is built
+        archives/<SHA-256>.zip                               golden requests
         <id>/request.json                                    what is to be changed
         <id>/<artifact key>.json                             how an archive is built
+        <id>/<artifact key>.rehearsal.json                   how an archive is rehearsed
     staging/publishing/<fleet>/<platform>/                   written by the machine
         executions/<machine>/<execution>/items.json          one item for each ensemble
         executions/<machine>/<execution>/builds.json         batches of what is to be built
         executions/<machine>/<execution>/builds/<artifact key>/<repository>.json
-                                                             why an archive was not built
+                                                             why an archive was not built, or has not passed
         failures/<machine>/<execution>/<ensemble>.json       why an ensemble was not changed
         results/                                             written by Step Functions; nothing reads it
 
@@ -108,6 +110,23 @@ class Place:
         caller_of(publication)
         return layout.uploaded_build_key(self.multi_model, publication, artifact_key)
 
+    def rehearsal(self, publication: str, artifact_key: str) -> str:
+        """The object key of a rehearsal that was uploaded for a request.
+
+        Raises:
+            ArtifactError: the publication cannot be part of an object key.
+        """
+        caller_of(publication)
+        return layout.uploaded_rehearsal_key(self.multi_model, publication, artifact_key)
+
+    def golden(self, publication: str, golden: str) -> str:
+        """The object key of the golden requests with this SHA-256 that the caller of a request has uploaded.
+
+        Raises:
+            ArtifactError: the publication cannot be part of an object key.
+        """
+        return layout.golden_upload_key(self.multi_model, caller_of(publication), golden)
+
     @property
     def items(self) -> str:
         """The object key of the items."""
@@ -124,11 +143,11 @@ class Place:
 
     @property
     def builds(self) -> str:
-        """The object key of the batches to build."""
+        """The object key of the batches to build and to rehearse."""
         return f"{self._execution}builds.json"
 
     def build_failure(self, artifact_key: str, repository: str) -> str:
-        """The object key of the reason why an archive was not built, one for each repository with its key."""
+        """The object key of the reason why an archive was not built or has not passed, one for each repository."""
         return f"{self._execution}builds/{artifact_key}/{repository}.json"
 
     @property

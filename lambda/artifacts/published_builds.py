@@ -1,4 +1,4 @@
-"""Builds of a publisher's state machine: a batch of repositories with recipes becomes archives in the store.
+"""Jobs of a publisher's state machine: a batch of repositories becomes archives in the store, which are rehearsed.
 
 The machine calls `build_batch` until it is complete. The function runs in the store's handler, because it starts jobs,
 takes locks and commits, as `ensure` does for a deployment. So deployments and publishers build nothing twice.
@@ -8,6 +8,10 @@ function reads the uploaded sources, computes the keys with these recipes, and g
 request. It then keeps a copy of the sources where no caller can write, below the prefix of the archive: a change of the
 platform builds from it again. If the build fails, the copy stays until `gc` deletes it. The inputs from S3 are those of
 the recipes. The build steps come with the request, because only the library can read a configuration.
+
+An archive with golden requests is rehearsed before the machine publishes it. One that was uploaded complete is first
+verified and committed, because a caller can overwrite its upload. The golden requests come with the request too: they
+are the caller's own, and a job gets only a file with the SHA-256 that is a part of the rehearsal key.
 """
 
 from __future__ import annotations
@@ -19,26 +23,27 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from protocol import layout
 from protocol.canonical import sha256_of_json
 from protocol.documents import DocumentError, OtherVersionError
-from protocol.keys import ArchiveKeys
-from protocol.plan import BuildInput, Commit, EnsembleBuild
-from protocol.publication import Item, UploadedBuild
+from protocol.keys import ArchiveKeys, KeyInputs, rehearsal_key
+from protocol.plan import BuildInput, Commit, EnsembleBuild, PlannedRehearsal
+from protocol.publication import Item, UploadedBuild, UploadedRehearsal
 from protocol.publisher import BuildingPublisher, DeclaredBuilds
 
 from .building import build_each
 from .catalogue import read_entry
-from .commits import committed
+from .commits import commit_archive, committed, stored
 from .copying import reading
 from .failure import ArtifactError, for_publisher, is_transient, of_other_version
 from .invocation import Invocation
 from .products import BuiltArchive, Product
 from .publication import Place, parse_item
+from .rehearsals import Rehearsal
 from .request import Request
-from .storage import LostRaceError, TooLargeError
+from .storage import LostRaceError, StoredObject, TooLargeError
 from .turn import Turn, TurnIsOverError
 from .verified_copy import copy_verified, verified
 
@@ -158,8 +163,15 @@ def _read_publisher(event: BuildEvent, invocation: Invocation) -> tuple[Building
         ) from error
 
 
+class _Wanted(NamedTuple):
+    """What is left to do for an item: an archive to build, and a rehearsal."""
+
+    archive: Commit | None = None
+    rehearsal: Rehearsal | None = None
+
+
 class _Batch:
-    """The builds of one call."""
+    """The builds and rehearsals of one call."""
 
     def __init__(
         self, event: BuildEvent, publisher: BuildingPublisher, builds: DeclaredBuilds, invocation: Invocation
@@ -179,28 +191,89 @@ class _Batch:
         Raises:
             NotYetError: the next poll has to go on.
         """
-        found = self._invocation.each(self._pending, self._event.batch)
-        pending = [commit for commit in found if commit is not None]
-        if pending:
-            build_each(pending, (), self._builds.builder, self._request(), self._invocation, self._fail)
+        found = list(self._invocation.each(self._wanted, self._event.batch))
+        pending = [each.archive for each in found if each.archive is not None]
+        rehearsals = [each.rehearsal for each in found if each.rehearsal is not None]
+        if pending or rehearsals:
+            request = self._request()
+            build_each(pending, rehearsals, self._builds.builder, request, self._invocation, self._fail)
 
-    def _pending(self, item: Item) -> Commit | None:
-        """The archive to build; None if it is committed or its failure is recorded.
+    def _wanted(self, item: Item) -> _Wanted:
+        """What is left to do; nothing after a recorded failure.
 
         Raises:
             TurnIsOverError: the time is up.
         """
         if self._storage.read(self._place.build_failure(item.artifact_key, item.repository)) is not None:
-            return None
+            return _Wanted()
         try:
-            is_there = committed(self._commit(item, EnsembleBuild((), {})), self._storage) is not None
-            if is_there and self._storage.head(layout.kept_sources_key(item.repository, item.artifact_key)) is not None:
-                return None
-            build = self._verified(item)  # which keeps the sources also of an archive that a deployment has built
-            return None if is_there else self._commit(item, build)
+            return _Wanted(self._archive_to_build(item), self._rehearsal(item))
         except ArtifactError as error:
             self._fail(BuiltArchive(built_commit(item, self._builds.label)), error.full)
+            return _Wanted()
+
+    def _archive_to_build(self, item: Item) -> Commit | None:
+        """The archive to build; None if it is committed."""
+        if not item.built:
+            self._store_upload(item)
             return None
+        is_there = committed(self._commit(item, EnsembleBuild((), {})), self._storage) is not None
+        if is_there and self._storage.head(layout.kept_sources_key(item.repository, item.artifact_key)) is not None:
+            return None
+        build = self._verified(item)  # which keeps the sources also of an archive that a deployment has built
+        return None if is_there else self._commit(item, build)
+
+    def _store_upload(self, item: Item) -> None:
+        """Commit a complete archive that was uploaded, if it has the keys of the item."""
+        commit = built_commit(item, self._builds.label)
+        if committed(commit, self._storage) is None:
+            origin = self._place.upload(self._event.publication, item.artifact_key)
+            commit_archive(commit, self._take(item, origin, commit.archive, self._keys), self._storage)
+
+    def _rehearsal(self, item: Item) -> Rehearsal | None:
+        """The rehearsal without a pass.
+
+        Raises:
+            ArtifactError: the publisher does not rehearse, or the uploaded rehearsal cannot be read.
+        """
+        if not item.rehearsed:
+            return None
+        if self._builds.rehearses is None:
+            raise ArtifactError(
+                f"the repository {item.repository!r} has golden requests, but the publisher does not rehearse; install "
+                "the version of cdk-triton that deployed the publisher, and publish again"
+            )
+        uploaded = self._uploaded_rehearsal(item)
+        image = str(self._builds.builder.platform.get("image"))
+        key = rehearsal_key(
+            artifact_key=item.artifact_key,
+            image=image,
+            instance_type=self._builds.rehearses,
+            golden=uploaded.golden,
+            document=uploaded.document,
+            program=self._builds.program,
+        )
+        origin = self._place.golden(self._event.publication, uploaded.golden)
+        golden = BuildInput(self._storage.bucket, origin, f"rehearsals/{key}.zip", None, uploaded.golden)
+        planned = PlannedRehearsal(item.repository, item.artifact_key, key, image, (golden,), uploaded.document)
+        commit = built_commit(item, self._builds.label)
+        rehearsal = Rehearsal(planned, commit, self._storage.bucket)
+        return None if rehearsal.has_passed(stored(commit, self._storage), self._storage) else rehearsal
+
+    def _uploaded_rehearsal(self, item: Item) -> UploadedRehearsal:
+        key = self._place.rehearsal(self._event.publication, item.artifact_key)
+        try:
+            found = self._storage.read(key, most=MAX_BUILD_BYTES)
+        except TooLargeError as error:
+            raise ArtifactError(f"{error.full}; publish {item.repository!r} with fewer golden requests") from error
+        if found is None:
+            raise ArtifactError(f"the rehearsal {key} is missing; publish again to upload it")
+        try:
+            return UploadedRehearsal.parse(found[0], item)
+        except DocumentError as error:
+            raise ArtifactError(
+                f"the rehearsal {key} cannot be read ({error}); publish with the publisher's version of cdk-triton"
+            ) from error
 
     def _request(self) -> Request:
         """The request in the form of a deployment; executions with the same batch share its builds."""
@@ -271,14 +344,18 @@ class _Batch:
 
     def _take_sources(self, item: Item, recipes: Sequence[Mapping[str, Any]]) -> None:
         """Keep a copy of the uploaded sources if they have the keys of the item."""
-        origin, kept = self._unverified(item), layout.kept_sources_key(item.repository, item.artifact_key)
-        wanted = ArchiveKeys(item.source_key, item.artifact_key)
         inputs = self._keys.with_recipes((each["parameters"] for each in recipes), self._builds.program)
+        kept = layout.kept_sources_key(item.repository, item.artifact_key)
+        self._take(item, self._unverified(item), kept, inputs)
+
+    def _take(self, item: Item, origin: str, target: str, inputs: KeyInputs) -> StoredObject:
+        """Copy an upload that has the keys of the item to `target`."""
+        wanted = ArchiveKeys(item.source_key, item.artifact_key)
         with reading(origin, self._invocation.turn):
-            # The turn may end while sources are read, and a poll that saves nothing would repeat for ever.
+            # The turn may end while the upload is read, and a poll that saves nothing would repeat for ever.
             finish = Turn(self._invocation.remaining_millis, is_last=True)
             source = verified(origin, wanted, inputs, self._storage, finish)
-        copy_verified(source, kept, wanted, self._storage, finish)
+        return copy_verified(source, target, wanted, self._storage, finish)
 
     def _unverified(self, item: Item) -> str:
         """The object key of the sources before their keys are verified."""

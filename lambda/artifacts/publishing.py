@@ -1,6 +1,6 @@
 """The functions of a publisher's state machine, each safe to repeat: `prepare`, `change`, `record` and `count`.
 
-`prepare` runs once, then the store's handler builds what is to be built (`published_builds`). `change` runs for each
+`prepare` runs once, then the store's handler builds and rehearses (`published_builds`). `change` runs for each
 ensemble, `record` for each that could not be built or changed, and `count` at the end. `change` first copies the
 archive, which no caller knows yet, and then writes the catalogue, by which callers find it. So an ensemble is in its
 old or in its new state, and never in between.
@@ -112,7 +112,7 @@ class Publisher:
 
         Args:
             publication: the caller and the id of the request.
-            max_builds: how many builds run at once; 0 for a publisher without recipes.
+            max_builds: how many builds run at once; 0 for a publisher without recipes that does not rehearse.
 
         Raises:
             ArtifactError: the request is missing, or not valid in this version of the library.
@@ -132,8 +132,8 @@ class Publisher:
         answer = {"publish": publication, "execution": self.place.execution, "items": self.place.items}
         if not max_builds:
             return answer
-        built = [item for item in prepared if item.built and not item.is_there and item.rejected is None]
-        work = batches(built, max_builds)
+        waiting = [item for item in prepared if item.needs_job and not item.is_there and item.rejected is None]
+        work = batches(waiting, max_builds)
         self._write(self.place.builds, json.dumps([[item.document() for item in batch] for batch in work]).encode())
         times = {"started_at": self.now().timestamp()}
         return answer | times | {"builds": self.place.builds, "has_builds": bool(work)}
@@ -150,6 +150,12 @@ class Publisher:
         if item.built and not max_builds:
             reason = (
                 "the ensemble needs a build, but the publisher has no recipes; install the version of "
+                "cdk-triton that deployed the publisher, and publish again"
+            )
+            return dataclasses.replace(item, rejected=reason)
+        if item.rehearsed and not max_builds:
+            reason = (
+                "the ensemble has golden requests, but the publisher does not rehearse; install the version of "
                 "cdk-triton that deployed the publisher, and publish again"
             )
             return dataclasses.replace(item, rejected=reason)
@@ -286,8 +292,8 @@ class Publisher:
         found = self._head(item.target_model) if item.is_there else None
         if found is not None:
             return found
-        if item.built:
-            source, target = self._built(item), self.place.served + item.target_model
+        if item.needs_job:
+            source, target = self._made(item), self.place.served + item.target_model
             return copy_if_absent(source, target, {ARTIFACT_KEY_METADATA: item.artifact_key}, self.storage, self.turn)
         if item.from_platform:
             origin = self.place.served_by(item.from_platform) + item.target_model
@@ -297,16 +303,16 @@ class Publisher:
         source = verified(origin, wanted, self.keys, self.storage, self.turn)
         return copy_verified(source, self.place.served + item.target_model, wanted, self.storage, self.turn)
 
-    def _built(self, item: Item) -> StoredObject:
-        """The archive that was built.
+    def _made(self, item: Item) -> StoredObject:
+        """The archive that was built, or rehearsed.
 
         Raises:
-            ArtifactError: the archive was not built.
+            ArtifactError: the archive was not built, or has not passed its rehearsal.
         """
-        found = stored(built_commit(item, self.place.platform), self.storage)
-        if found is not None:
-            return found
         failure = self.storage.read(self.place.build_failure(item.artifact_key, item.repository))
+        found = stored(built_commit(item, self.place.platform), self.storage)
+        if found is not None and (failure is None or not item.rehearsed):  # an archive without a pass is stored too
+            return found
         raise ArtifactError(
             "the ensemble was not built; publish again" if failure is None else json.loads(failure[0])["reason"]
         )

@@ -100,6 +100,11 @@ class Rehearsal:
     def _archive_path(self) -> str:
         return f"archives/{self.artifact_key}.tar.gz"
 
+    def has_passed(self, archive: StoredObject | None, storage: Storage) -> bool:
+        """Whether there is a pass for a committed archive; False without one."""
+        found = None if archive is None else storage.read(self.pass_key)
+        return archive is not None and found is not None and _counts_for(found[0], archive)
+
     def commit(self, build: str, invocation: Invocation) -> bool:
         """See `Product`."""
         storage = invocation.storage
@@ -160,20 +165,18 @@ def missing_rehearsals(
     commits = {(commit.repository, commit.artifact_key): commit for commit in plan.commits}
     store = invocation.storage.bucket
     rehearsals = [Rehearsal(each, commits[each.repository, each.artifact_key], store) for each in plan.rehearsals]
-    has_passed = invocation.each(partial(_has_passed, archives=archives, storage=invocation.storage), rehearsals)
-    missing = [each for each, passed in zip(rehearsals, has_passed, strict=True) if not passed]
+
+    def has_passed(rehearsal: Rehearsal) -> bool:
+        return rehearsal.has_passed(archives.get(rehearsal.archive.archive), invocation.storage)
+
+    passed = invocation.each(has_passed, rehearsals)
+    missing = [each for each, is_there in zip(rehearsals, passed, strict=True) if not is_there]
     if not missing or rolls_back(request.stack_id, invocation):
         return []
     if invocation.promotes_from is None:
         return missing
     promote = partial(_is_promoted, archives=archives, invocation=invocation, is_required=plan.builder is None)
     return [each for each, promoted in zip(missing, map(promote, missing), strict=True) if not promoted]
-
-
-def _has_passed(rehearsal: Rehearsal, archives: Mapping[str, StoredObject], storage: Storage) -> bool:
-    archive = archives.get(rehearsal.archive.archive)
-    found = None if archive is None else storage.read(rehearsal.pass_key)
-    return archive is not None and found is not None and _counts_for(found[0], archive)
 
 
 def _is_promoted(

@@ -15,6 +15,7 @@ from artifacts.publishing import Publisher
 from memory_aws import S3, Client, Clock, CodeBuild, Logs, ProgramDouble, Wire
 from protocol.keys import ArchiveKeys
 from protocol.plan import BuildInput, BuildMachine
+from protocol.publication import UploadedRehearsal
 from protocol.publisher import BuildingPublisher, DeclaredBuilds
 from publisher_machine import (
     CALLER,
@@ -29,7 +30,7 @@ from publisher_machine import (
     packed_keys,
 )
 
-__all__ = ["ASSETS", "BUILDS", "DESCRIPTION", "INPUT", "RECIPES", "BuildingMachine", "built_keys"]
+__all__ = ["ASSETS", "BUILDS", "DECLARED", "DESCRIPTION", "INPUT", "RECIPES", "BuildingMachine", "built_keys"]
 
 ASSETS = "the-assets"
 INPUT = b"an input of a recipe"
@@ -42,7 +43,7 @@ RECIPES: list[dict[str, Any]] = [
 ]
 BUILDERS = {"codebuild": {"project": "the-project", "log_group": "/builds"}, "processing": None}
 MACHINE = BuildMachine("codebuild", 120, {"gpu": "NVIDIA A10G"}, BuildInput(None, "triton-program.pyz", "program.pyz"))
-DECLARED = DeclaredBuilds(PLATFORM, 1, MACHINE, 2, tuple(RECIPES))
+DECLARED = DeclaredBuilds(PLATFORM, 1, MACHINE, 2, tuple(RECIPES), "ml.g5.xlarge")
 DESCRIPTION = BuildingPublisher(FLEET, KEYS, DECLARED.text().decode()).text()
 BUILDS = {
     "assets": ASSETS,
@@ -112,6 +113,19 @@ class BuildingMachine(Machine):
             keyed = {"source_key": keys.source, "artifact_key": keys.artifact}
             items.append({"ensemble": name, "action": "publish", "repository": name, "built": True, **keyed})
         self.upload(publication, items)
+
+    def add_rehearsals(self, publication: str, golden: bytes, *names: str) -> None:
+        """Have items of a request that was written before rehearsed, with these golden requests."""
+        key = f"{REQUESTS}{publication}/request.json"
+        document = json.loads(self.s3.get(STORE, key) or b"")
+        sha256 = hashlib.sha256(golden).hexdigest()
+        self.s3.put(STORE, f"{REQUESTS}archives/{sha256}.zip", golden)
+        uploaded = UploadedRehearsal(sha256, {"schema": 1, "mode": "multi", "requests": []}).text()
+        for item in document["items"]:
+            if item["ensemble"] in names:
+                item["rehearsed"] = True
+                self.s3.put(STORE, f"{REQUESTS}{publication}/{item['artifact_key']}.rehearsal.json", uploaded)
+        self.s3.put(STORE, key, json.dumps(document).encode())
 
     def build_of(self, name: str, sources: bytes, recipe: int = 0) -> dict[str, Any]:
         """The build of an archive, as the command uploads it."""

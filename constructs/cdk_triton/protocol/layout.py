@@ -72,6 +72,7 @@ __all__ = [
     "execution_prefix",
     "files_prefix",
     "fleet_prefix",
+    "golden_upload_key",
     "index_key",
     "kept_sources_key",
     "lock_key",
@@ -90,6 +91,7 @@ __all__ = [
     "target_model_pattern",
     "upload_key",
     "uploaded_build_key",
+    "uploaded_rehearsal_key",
     "uploads_prefix",
 ]
 
@@ -287,7 +289,7 @@ def publish_prefix(fleet: str, caller: str = "") -> str:
 
 
 def uploads_prefix(fleet: str, caller: str) -> str:
-    """The prefix of the archives that a caller has uploaded, which all its publications share."""
+    """The prefix of the archives and golden requests that a caller has uploaded, which all its publications share."""
     return f"{publish_prefix(fleet, caller)}archives/"
 
 
@@ -309,6 +311,16 @@ def request_key(fleet: str, publication: str) -> str:
 def uploaded_build_key(fleet: str, publication: str, artifact_key: str) -> str:
     """The object key of the build of an archive; the arguments are those of `request_key`."""
     return f"{publish_prefix(fleet)}{publication}/{artifact_key}.json"
+
+
+def uploaded_rehearsal_key(fleet: str, publication: str, artifact_key: str) -> str:
+    """The object key of the rehearsal of an archive; the arguments are those of `request_key`."""
+    return f"{publish_prefix(fleet)}{publication}/{artifact_key}.rehearsal.json"
+
+
+def golden_upload_key(fleet: str, caller: str, golden: str) -> str:
+    """The object key of an uploaded ZIP file of golden requests, which its SHA-256 names."""
+    return f"{uploads_prefix(fleet, caller)}{golden}.zip"
 
 
 def publishing_prefix(fleet: str, platform: str) -> str:

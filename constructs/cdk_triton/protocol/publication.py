@@ -1,7 +1,7 @@
-"""A publication: the request of a caller, with one item for each ensemble, and the builds of its archives.
+"""A publication: the request of a caller, with an item for each ensemble, and how archives are built and rehearsed.
 
-The command writes both, and a publisher's functions read them. They verify everything: a name that cannot be part of an
-object key is rejected.
+The command writes all of it, and a publisher's functions read it. They verify everything: a name that cannot be part of
+an object key is rejected.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ from typing import Any
 from . import layout
 from .documents import DocumentError, faults_translated, parse_json, parse_object, require_schema
 
-__all__ = ["MAX_ENTRIES", "MAX_ITEMS", "MAX_REQUEST_BYTES", "Item", "UploadedBuild", "parse_request", "request_text"]
+__all__ = [
+    "MAX_ENTRIES",
+    "MAX_ITEMS",
+    "MAX_REQUEST_BYTES",
+    "Item",
+    "UploadedBuild",
+    "UploadedRehearsal",
+    "parse_request",
+    "request_text",
+]
 
 SCHEMA = 1
 ACTIONS = ("publish", "roll_back", "unpublish", "forget")
@@ -58,6 +67,7 @@ class Item:
         built: whether the archive is built from the sources that were uploaded.
         from_platform: the platform, as in `25.09-a10g`, for which the same target model is published already. Its
             archive or sources are read instead of an upload; empty if there is an upload.
+        rehearsed: whether golden requests were uploaded, to which a server has to answer before the archive is served.
         is_there: whether the target model was served already when the machine started.
         rejected: the reason why it cannot be changed, or None.
     """
@@ -70,8 +80,14 @@ class Item:
     to: str | None = None
     built: bool = False
     from_platform: str = ""
+    rehearsed: bool = False
     is_there: bool = False
     rejected: str | None = None
+
+    @property
+    def needs_job(self) -> bool:
+        """Whether a job makes the archive, or rehearses it."""
+        return self.built or self.rehearsed
 
     @property
     def target_model(self) -> str:
@@ -104,11 +120,15 @@ class Item:
             value = getattr(item, name)
             if not isinstance(value, str) or not form.fullmatch(value):
                 raise DocumentError(f"the field {name!r} of the ensemble {item.ensemble!r} is invalid: {value!r:.300}")
-        if not isinstance(item.built, bool) or (item.built and item.action != "publish"):
-            raise DocumentError(
-                f"the field 'built' of the ensemble {item.ensemble!r} is invalid for the action {item.action!r}: "
-                f"{item.built!r}"
-            )
+        for name in ("built", "rehearsed"):
+            value = getattr(item, name)
+            if not isinstance(value, bool) or (value and item.action != "publish"):
+                raise DocumentError(
+                    f"the field {name!r} of the ensemble {item.ensemble!r} is invalid for the action {item.action!r}: "
+                    f"{value!r}"
+                )
+        if item.rehearsed and item.from_platform:
+            raise DocumentError(f"the ensemble {item.ensemble!r} is rehearsed, but has no upload with golden requests")
         return item
 
 
@@ -181,6 +201,41 @@ class UploadedBuild:
             if ensemble["artifact_key"] != item.artifact_key:
                 raise ValueError(f"its key is {ensemble['artifact_key']!r}, but the request has {item.artifact_key}")
             return cls(tuple(recipes), _ensemble(ensemble, item))
+
+
+@dataclass(frozen=True)
+class UploadedRehearsal:
+    """How an archive is rehearsed, as a caller uploads it: `<artifact key>.rehearsal.json` of a request.
+
+    Attributes:
+        golden: the SHA-256 of the ZIP file of golden requests, which names its upload.
+        document: what the build program reads about the rehearsal.
+    """
+
+    golden: str
+    document: Mapping[str, Any]
+
+    def text(self) -> bytes:
+        """The rehearsal as JSON."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def parse(cls, text: bytes, item: Item) -> UploadedRehearsal:
+        """Read the rehearsal of an item, with the repository of the item, whatever the caller has written.
+
+        The files of requests are those of the ZIP file. The build program rejects what else it cannot read, as the
+        failure of this rehearsal alone.
+
+        Raises:
+            DocumentError: the text is not a rehearsal.
+        """
+        with faults_translated():
+            found = parse_object(text)
+            document = found["document"]
+            for row in document["requests"]:
+                for name in filter(None, (row["body"], row["expected"])):
+                    _path(name)
+            return cls(_sha256(found["golden"]), {**document, "repository": item.repository})
 
 
 def _ensemble(document: Mapping[str, Any], item: Item) -> dict[str, Any]:

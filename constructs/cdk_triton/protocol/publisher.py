@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from .documents import Document
 from .keys import KeyInputs
@@ -19,7 +19,7 @@ __all__ = ["BuildingPublisher", "DeclaredBuilds"]
 
 @dataclass(frozen=True)
 class DeclaredBuilds(Document):
-    """The builds of a publisher with recipes.
+    """The jobs of a publisher with recipes, or of one that rehearses.
 
     Attributes:
         label: the platform, as in `25.09-a10g`.
@@ -27,13 +27,17 @@ class DeclaredBuilds(Document):
         builder: the machine that builds.
         max_builds: how many builds run at a time.
         recipes: the documents of the declared recipes.
+        rehearses: the instance type that serves, if archives with golden requests are rehearsed; None otherwise.
     """
+
+    SCHEMA: ClassVar[int] = 2
 
     label: str
     program: int
     builder: BuildMachine
     max_builds: int
     recipes: tuple[Mapping[str, Any], ...]
+    rehearses: str | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,162 @@
+"""Ensembles that a publisher rehearses before callers get them."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from golden_messages import Messages
+from protocol.publisher import BuildingPublisher
+from publisher_builds import BUILDS, DECLARED, BuildingMachine, built_keys
+from publisher_executions import Execution
+from publisher_machine import FLEET, KEYS, REQUESTS, STORE, Machine, packed, packed_keys
+
+ARCHIVES = [packed({"text/config.pbtxt": b"name: 'text'", "text/model.onnx": f"{n}".encode()}) for n in range(2)]
+GOLDEN, OTHER = b"golden requests", b"other golden requests"
+KEY = packed_keys(ARCHIVES[0]).artifact
+
+
+def run(machine: BuildingMachine, publication: str, *bad: str, name: str = "") -> str | None:
+    """Run an execution, whose jobs end as soon as they can, those members `bad` with a failure; why it failed."""
+    execution = Execution(machine, publication, name or publication)
+    for _ in range(60):
+        if not execution.has_ended:
+            execution.step(0, None)
+            machine.end_builds(*bad)
+    assert execution.has_ended
+    return execution.failure
+
+
+@pytest.fixture
+def machine() -> BuildingMachine:
+    """A machine with a request to publish two complete archives, of which one has golden requests."""
+    machine = BuildingMachine()
+    machine.publish("first", one=ARCHIVES[0], two=ARCHIVES[1])
+    machine.add_rehearsals("first", GOLDEN, "one")
+    return machine
+
+
+@pytest.mark.slow
+def test_an_archive_with_golden_requests_is_rehearsed_before_callers_get_it(machine: BuildingMachine) -> None:
+    execution = Execution(machine, "first", "first")
+    while not machine.codebuild.live():
+        assert machine.live("one") is None
+        execution.step(0, None)
+    (build,) = machine.codebuild.live().values()
+    plan = machine.program.plan(build)
+    assert (plan["ensembles"], [each["repository"] for each in plan["rehearsals"]]) == ([], ["one"])
+    while not execution.has_ended:
+        execution.step(0, None)
+        machine.end_builds()
+
+    assert execution.failure is None
+    assert (machine.live("one"), machine.live("two")) == (ARCHIVES[0], ARCHIVES[1])
+    assert len(machine.program.rehearsed) == 1
+    assert machine.program.incomplete == []
+
+
+@pytest.mark.slow
+def test_a_tenant_that_fails_is_reported_and_the_others_go_on(machine: BuildingMachine, messages: Messages) -> None:
+    machine.add_rehearsals("first", GOLDEN, "two")
+
+    messages.record("ArtifactError", str(run(machine, "first", "rehearsal of one")))
+
+    assert (machine.live("one"), machine.live("two")) == (None, ARCHIVES[1])
+
+
+@pytest.mark.slow
+def test_a_failure_is_not_kept_and_a_pass_is(machine: BuildingMachine) -> None:
+    assert run(machine, "first", "rehearsal of one") is not None
+    machine.tick(60)
+    assert run(machine, "first", name="again") is None
+    machine.publish("same", other=ARCHIVES[0])
+    document = json.loads(machine.s3.get(STORE, f"{REQUESTS}same/request.json") or b"")
+    document["items"][0]["repository"] = "one"
+    machine.s3.put(STORE, f"{REQUESTS}same/request.json", json.dumps(document).encode())
+    machine.add_rehearsals("same", GOLDEN, "other")
+
+    assert run(machine, "same") is None
+
+    assert len(machine.program.rehearsed) == 1
+    machine.publish("changed", third=ARCHIVES[0])
+    machine.add_rehearsals("changed", OTHER, "third")
+    assert run(machine, "changed") is None
+    assert len(machine.program.rehearsed) == 2
+
+
+@pytest.mark.slow
+def test_the_job_that_builds_an_archive_rehearses_it(machine: BuildingMachine) -> None:
+    machine.publish_sources("built", one=ARCHIVES[0], two=ARCHIVES[1])
+    machine.add_rehearsals("built", GOLDEN, "one", "two")
+
+    failure = run(machine, "built", "rehearsal of one", "two")
+
+    assert failure is not None
+    assert "'one': the rehearsal of 'one' for 25.09-a10g failed" in failure
+    assert "'two': 'two' for 25.09-a10g could not be built" in failure
+    assert (machine.live("one"), machine.live("two")) == (None, None)
+    assert machine.s3.get(STORE, f"artifacts/one/{built_keys(ARCHIVES[0]).artifact}/manifest.json") is not None
+
+
+def spoil(key: str, body: bytes | None) -> Callable[[BuildingMachine], None]:
+    def work(machine: BuildingMachine) -> None:
+        found = next(name for (bucket, name) in list(machine.s3.history) if bucket == STORE and name.endswith(key))
+        if body is None:
+            machine.s3.expire(STORE, found)
+        else:
+            machine.s3.put(STORE, found, body)
+
+    return work
+
+
+REHEARSAL = f"first/{KEY}.rehearsal.json"
+
+
+def of_rehearsal(**document: Any) -> bytes:
+    return json.dumps({"golden": "0" * 64, "document": {"schema": 1, "requests": [], **document}}).encode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        spoil(REHEARSAL, None),
+        spoil(REHEARSAL, b"?"),
+        spoil(REHEARSAL, of_rehearsal(requests=[{"body": "../another", "expected": None}])),
+        spoil(REHEARSAL, of_rehearsal()),
+        spoil(".zip", OTHER),
+        spoil(f"archives/{KEY}.tar.gz", ARCHIVES[1]),
+    ],
+    ids=["no rehearsal", "no JSON", "a path outside", "no golden requests", "other golden requests", "another archive"],
+)
+def test_what_cannot_be_rehearsed_is_not_served(
+    messages: Messages, machine: BuildingMachine, spoil: Callable[[BuildingMachine], None]
+) -> None:
+    spoil(machine)
+
+    messages.record("ArtifactError", str(run(machine, "first")))
+
+    assert (machine.live("one"), machine.live("two")) == (None, ARCHIVES[1])
+    assert machine.program.rehearsed == []
+
+
+@pytest.mark.slow
+def test_a_publisher_that_does_not_rehearse_says_so(messages: Messages, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, building = Machine(), BuildingMachine()
+    for machine in (plain, building):
+        machine.publish("first", one=ARCHIVES[0])
+        document = json.loads(machine.s3.get(STORE, f"{REQUESTS}first/request.json") or b"")
+        document["items"][0]["rehearsed"] = True
+        machine.s3.put(STORE, f"{REQUESTS}first/request.json", json.dumps(document).encode())
+    declared = dataclasses.replace(DECLARED, rehearses=None)
+    description = BuildingPublisher(FLEET, KEYS, declared.text().decode()).text()
+    building.s3.put("the-assets", BUILDS["description"], description)
+    monkeypatch.setitem(BUILDS, "sha256", hashlib.sha256(description).hexdigest())
+
+    messages.record("ArtifactError", str(plain.run("first")))
+    messages.record("ArtifactError", str(run(building, "first")))
