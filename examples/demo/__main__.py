@@ -1,8 +1,9 @@
 """Two ensembles on one multi-model endpoint, deployed onto this machine by the unmodified `cdk` CLI.
 
 `make demo` prepares the weights, starts the local AWS, and runs `cdk bootstrap` and `cdk deploy`, which builds a
-TensorRT plan. Then it invokes the endpoint with plain boto3, prints a report, and deploys again to show the builds of a
-change. It takes everything down, also on Ctrl-C, and at the end repeats the report.
+TensorRT plan and rehearses both ensembles. Then it invokes the endpoint with plain boto3, prints a report, and deploys
+again to show the builds of a change, and how a rehearsal and a build stop a faulty one. It takes everything down, also
+on Ctrl-C, and at the end repeats the report.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def demo(aws: LocalAws, work: Path) -> Report:
     step("cdk bootstrap: the bucket and the roles with which cdk deploys")
     console.print("  This takes up to half a minute, and prints nothing at first.")
     cdk("bootstrap")
-    step("cdk deploy TritonArtifacts TwoEnsembles: a build job makes the TensorRT plan of bert")
+    step("cdk deploy TritonArtifacts TwoEnsembles: a job makes the TensorRT plan of bert, and rehearses both ensembles")
     outputs = deploy(["TritonArtifacts", "TwoEnsembles"])
     builds.tell()
     report = ask(aws.environment(), outputs)
@@ -58,15 +59,19 @@ def demo(aws: LocalAws, work: Path) -> Report:
     step("cdk deploy TwoEnsembles: one recipe changed, the plan of bert is built with more effort")
     outputs = deploy(["TwoEnsembles"], "level")
     builds.tell()
-    step("cdk deploy TwoEnsembles: bert gets a network that TensorRT cannot build")
-    try:
-        deploy(["TwoEnsembles"], "broken", str(work))
-    except LocalError:
-        console.print("  It failed, as it should; the sentence above is the stack's.")
-    else:
-        raise LocalError("the network that cannot be built was deployed; please report this")
-    builds.tell()
-    ask_again(aws.environment(), outputs)
+    for variant, what in (
+        ("forgetful", "the tokenizer forgets most of a text, and a golden request notices"),
+        ("broken", "bert gets a network that TensorRT cannot build"),
+    ):
+        step(f"cdk deploy TwoEnsembles: {what}")
+        try:
+            deploy(["TwoEnsembles"], variant, str(work))
+        except LocalError:
+            console.print("  It failed, as it should; the sentence above is the stack's.")
+        else:
+            raise LocalError(f"the variant {variant!r} was deployed, but should have failed; please report this")
+        builds.tell()
+        ask_again(aws.environment(), outputs)
     return report
 
 
