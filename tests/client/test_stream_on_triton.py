@@ -207,6 +207,13 @@ def test_a_hundred_streams_of_which_one_is_killed_in_the_middle(account: Streami
 
 
 @pytest.mark.slow
+def test_a_request_of_six_megabytes_is_streamed_back(account: StreamingAccount) -> None:
+    inputs = {"PROMPT": "x" * 6_291_000, "COUNT": 2}  # with the rest of the JSON just below SageMaker's limit
+    for number, text in enumerate(words(list(TritonClient(account.endpoint()).stream(inputs)))):
+        assert text == f"{inputs['PROMPT']} {number}"
+
+
+@pytest.mark.slow
 def test_a_slow_reader_holds_up_nobody_and_loses_nothing(account: StreamingAccount) -> None:
     client = TritonClient(account.endpoint())
     slow = client.stream({"PROMPT": "x" * 50_000, "COUNT": 400})  # 20 MB, more than any buffer on the way
