@@ -1,8 +1,8 @@
 """Arranges the tritonserver of the `nvidia-pytriton` distribution for the backends of SageMaker's images.
 
 The distribution brings the server (2.51, release 24.10), the Python backend and one stub per Python version. The
-backends `tensorrt`, `onnxruntime` and `dali` are added as Python-based backends (a directory with a `model.py`), which
-Triton finds by the same name, so that configurations stay what they are.
+backends `tensorrt`, `onnxruntime`, `dali` and `fil` are added as Python-based backends (a directory with a `model.py`),
+which Triton finds by the same name, so that configurations stay what they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cdk_triton_local.process import child_environment
 
 __all__ = ["STAND_IN_BACKENDS", "ServerFiles", "arrange_server_files"]
 
-STAND_IN_BACKENDS = ("dali", "onnxruntime", "tensorrt")
+STAND_IN_BACKENDS = ("dali", "fil", "onnxruntime", "tensorrt")
 
 PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 

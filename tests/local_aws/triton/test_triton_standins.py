@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +50,20 @@ def pipe():
     return dali.fn.crop_mirror_normalize(images, output_layout="CHW", mean=[127.5] * 3, std=[127.5] * 3)
 """
 
+FOREST_CONFIG = """
+backend: "fil"
+max_batch_size: 4
+input { name: "input__0" data_type: TYPE_FP32 dims: [ 4 ] }
+output { name: "output__0" data_type: TYPE_FP32 dims: [ 3 ] }
+instance_group { kind: KIND_GPU }
+parameters { key: "model_type" value { string_value: "xgboost_ubj" } }
+parameters { key: "is_classifier" value { string_value: "true" } }
+parameters { key: "threshold" value { string_value: "0.5" } }
+parameters { key: "predict_proba" value { string_value: "true" } }
+"""
+CORPUS = Path(__file__).parents[2] / "tree_models" / "corpus"
+FOREST = "xgboost-3.2-multi.ubj"
+
 ONE_ROW = '[{"IN": {"minimum": [1, 2], "optimum": [1, 2], "maximum": [1, 2]}}]'
 
 
@@ -71,6 +86,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, bench_in: Any, packed: Any) 
         onnx=packed({"m/config.pbtxt": ONNX_CONFIG, "m/1/own.onnx": add_one()}),
         plan=packed({"m/config.pbtxt": PLAN_CONFIG, "m/1/model.plan": stand_in_plan(add_one())}),
         profiles=packed({"m/config.pbtxt": PLAN_CONFIG, "m/1/model.plan": stand_in_plan(add_one(ONE_ROW))}),
+        forest=packed({"m/config.pbtxt": FOREST_CONFIG, "m/1/xgboost.ubj": (CORPUS / FOREST).read_bytes()}),
         dali=packed({"m/config.pbtxt": DALI_CONFIG, "m/1/dali.py": DALI_PY}),
         real=packed({"m/config.pbtxt": PLAN_CONFIG, "m/1/model.plan": b"ftrt" + bytes(100)}),
         rotate=packed({"m/config.pbtxt": DALI_CONFIG, "m/1/dali.py": DALI_PY.replace("fn.resize", "fn.rotate")}),
@@ -89,6 +105,19 @@ def introductions(bench: Any, backend: str) -> list[str]:
 def test_a_graph_answers_under_its_own_backends_name(messages: Messages, fleet: Any, model: str, backend: str) -> None:
     assert fleet.answer("fleet", 1.0, 2.0, model=model) == [2.0, 3.0]
     (line,) = introductions(fleet, backend)  # not one per request
+    messages.record("log", line)
+
+
+def test_a_tree_model_answers_with_the_predictions_of_its_framework(messages: Messages, fleet: Any) -> None:
+    expected = json.loads((CORPUS / "predictions.json").read_text())
+    rows = np.array(expected["rows"][:4], np.float32)
+    tensor = {"name": "input__0", "shape": list(rows.shape), "datatype": "FP32", "data": rows.reshape(-1).tolist()}
+    response = fleet.send("fleet", json.dumps({"inputs": [tensor]}).encode(), model="forest")
+    assert response.status == 200, response.body
+    (output,) = json.loads(response.body)["outputs"]
+    assert output["shape"] == [4, 3]
+    assert np.allclose(np.reshape(output["data"], (4, 3)), expected[FOREST][:4], rtol=0, atol=1e-5)
+    (line,) = introductions(fleet, "fil")
     messages.record("log", line)
 
 

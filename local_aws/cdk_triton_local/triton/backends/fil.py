@@ -1,0 +1,56 @@
+"""The backend `fil` on a machine without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cdk_triton.tree_models.parameters import FILES, FilParameters
+from cdk_triton_local.triton.backends.triton_model import StandIn
+
+if TYPE_CHECKING:
+    from cdk_triton_local.triton.backends.forest import ForestModel
+
+__all__ = ["TritonPythonModel"]
+
+
+class TritonPythonModel(StandIn):
+    """Runs the file of `model_type`, or the file that `default_model_filename` names."""
+
+    def load(self, directory: Path) -> str:
+        """Load the tree model."""
+        path = directory / (self.config.get("default_model_filename") or self._default_name())
+        if not path.exists():
+            raise ValueError(f"there is no {path.name} in the version directory {directory.name}")
+        self._model = _forest(path, self.config)
+        return "stand-in for the backend fil: Treelite on the CPU, through the Python backend"
+
+    def compute(self, tensors: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
+        """Predict."""
+        rows = tensors["input__0"]
+        if rows.dtype != np.float32:
+            raise ValueError(f"incorrect type {rows.dtype} for input with required type float32")
+        return [self._model.run(rows) for _ in outputs]
+
+    def _default_name(self) -> str:
+        given = {name: each["string_value"] for name, each in self.config.get("parameters", {}).items()}
+        kind = FilParameters(given, None).model_type
+        if kind not in FILES:
+            raise ValueError(f"{kind} not recognized as a valid serialization format.")
+        return FILES[kind]
+
+
+def _forest(path: Path, config: Mapping[str, Any]) -> ForestModel:
+    if find_spec("treelite") is None:
+        raise ValueError(
+            "this machine does not have Treelite, with which the local AWS runs models of the backend fil; SageMaker's "
+            "image has this backend. Install Treelite with: pip install 'cdk-triton[trees]'"
+        )
+    from cdk_triton_local.triton.backends.forest import ForestModel
+
+    return ForestModel(path, config)
