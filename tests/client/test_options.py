@@ -131,6 +131,31 @@ def test_sagemakers_own_identifiers_are_headers(endpoint: Any) -> None:
     assert headers["x-amzn-sagemaker-custom-attributes"] == "tenant=7"
 
 
+@pytest.mark.usefixtures("environment")
+def test_the_client_for_asyncio_sends_the_identifiers_too(endpoint: Any) -> None:
+    async def infer() -> None:
+        async with AsyncTritonClient("texts") as client:
+            await client.infer(X, inference_id="i-1", custom_attributes="tenant=7", priority=2)
+
+    asyncio.run(infer())
+    ((_, headers, header),) = endpoint.requests
+    assert headers["x-amzn-sagemaker-inference-id"] == "i-1"
+    assert headers["x-amzn-sagemaker-custom-attributes"] == "tenant=7"
+    assert header["parameters"]["priority"] == 2
+
+
+@pytest.mark.parametrize("name", ["priority", "timeout", "sequence_id", "sequence_start", "sequence_end", "triton_x"])
+def test_a_reserved_parameter_names_the_option(endpoint: Any, messages: Messages, name: str) -> None:
+    with messages.raises(ConfigurationError):
+        TritonClient("texts", endpoint.runtime()).infer(X, parameters={name: 1})
+
+
+def test_tensors_for_grpc_are_named(endpoint: Any, messages: Messages) -> None:
+    grpc = pytest.importorskip("tritonclient.grpc")
+    with messages.raises(ConfigurationError):
+        TritonClient("texts", endpoint.runtime()).infer([grpc.InferInput("x", [1, 2], "FP32")])
+
+
 @pytest.mark.parametrize(
     "option",
     [

@@ -176,6 +176,17 @@ def test_the_asynchronous_client_has_sequences_too(
     assert asyncio.run(use()) == [2, 4, 6]
 
 
+def test_a_call_of_a_sequence_that_the_server_has_not_seen_starting_is_rejected(
+    client: Callable[[str], TritonClient],
+) -> None:
+    """As after an update, whose new container knows nothing of it."""
+    continued = client("sum")
+    with pytest.raises(ModelError, match="must specify the START flag on the first request of the sequence"):
+        continued._infer(x(1), SequenceStep(99, is_first=False, is_last=False))
+    with continued.sequence(99) as calls:
+        assert calls.infer(x(1), last=True)["y"].tolist() == [[1]]
+
+
 def test_a_sequence_that_is_left_open_is_a_warning(client: Callable[[str], TritonClient]) -> None:
     with pytest.warns(ResourceWarning, match="max_sequence_idle_microseconds"), client("sum").sequence(3) as calls:
         calls.infer(x(1))

@@ -170,8 +170,8 @@ def _encoded_by_tritonclient(name: str | None, value: Any) -> EncodedTensor:
     if not isinstance(value, InferInput):
         if type(value).__module__.startswith("tritonclient.grpc"):
             raise ConfigurationError(
-                f"an input is a {type(value).__name__} of tritonclient.grpc, which SageMaker does not speak: use the "
-                "class of that name in tritonclient.http"
+                f"an input has the type {type(value).__name__} of tritonclient.grpc, which SageMaker does not speak: "
+                "use the class of that name in tritonclient.http"
             )
         if name is None:
             raise ConfigurationError(
