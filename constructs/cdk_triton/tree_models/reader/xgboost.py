@@ -15,8 +15,8 @@ from cdk_triton.tree_models.reader.ubjson import Numbers, ubjson
 
 __all__ = ["FIELDS", "xgboost_binary", "xgboost_document", "xgboost_json", "xgboost_ubj"]
 
-FIELDS = ("boost_from_average", "iteration_indptr", "cats")
-"""Fields that a version of XGBoost added, and that older releases of Treelite reject: of 1.7, 2.0 and 3.1."""
+FIELDS = ("boost_from_average", "iteration_indptr", "cats", "weight_drop")
+"""Fields that a version of XGBoost added, and that older releases of Treelite reject: of 1.7, 2.0, 3.1 and 3.4."""
 
 _BOOSTERS = ("gbtree", "dart")
 _MULTI_CLASS = ("multi:softmax", "multi:softprob")

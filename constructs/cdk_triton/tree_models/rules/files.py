@@ -15,12 +15,15 @@ from cdk_triton.tree_models.releases import reads_checkpoint, treelite_of
 from cdk_triton.triton.findings import Severity
 
 # Field → the Treelite that reads it first, and the XGBoost that writes it first. Treelite rejects fields that it does
-# not know: https://github.com/dmlc/treelite/pull/638, issues 492 and 417 there.
+# not know: https://github.com/dmlc/treelite/pull/638, issues 492 and 417 there. XGBoost 3.4 writes the weights of DART
+# into the model (dmlc/xgboost 811dadf); the wheel of Treelite 4.7.0 rejects them, and that of 4.8.1 reads them.
 _NEW_FIELDS = {
+    "weight_drop": ((4, 8, 0), "3.4"),
     "cats": ((4, 6, 0), "3.1"),
     "iteration_indptr": ((3, 9, 0), "2.0"),
     "boost_from_average": ((3, 0, 1), "1.7"),
 }
+_READS_BINARY_OF_2 = (3, 9, 0)  # https://github.com/dmlc/treelite/issues/492
 _CHECKPOINT_WORDS = {
     2: "Cannot deserialize model from a different version of Treelite.",
     3: "Cannot load model from a different major Treelite version or a version before 2.4.0.",
@@ -262,8 +265,9 @@ def unread_by_release(each: FilForest) -> Iterator[Problem]:
     The server does not load a file that is too new, or a checkpoint that is too old:
 
     * XGBoost's JSON and UBJSON formats get new fields, which an older Treelite rejects. Models of XGBoost 3.1 and newer
-      need Triton 26.01, models of XGBoost 2.0 need 23.11, and models of 1.7 need 23.01. With
-      `xgboost_allow_unknown_field: "true"` (from 23.11 on), FIL ignores unknown fields, which does not help for 3.1.
+      need Triton 26.01, models of XGBoost 2.0 need 23.11, and models of 1.7 need 23.01. No release up to 26.06 reads a
+      DART model of XGBoost 3.4. With `xgboost_allow_unknown_field: "true"` (from 23.11 on), FIL ignores unknown fields,
+      which does not help for 3.1.
     * Checkpoints of Treelite 4 need Triton 24.03 or newer, which also read those of 3.9.
     * The objectives `reg:absoluteerror` and `reg:quantileerror` of XGBoost are unknown up to 26.06.
 
@@ -309,6 +313,12 @@ def unread_by_release(each: FilForest) -> Iterator[Problem]:
             f"{release} does not know the objective {forest.objective!r}",
             f"Unrecognized XGBoost objective: {forest.objective}",
             "train with another objective, such as reg:squarederror, or serve it as a Python model",
+        )
+    if forest.format == "xgboost" and forest.version >= (2,) and reader < _READS_BINARY_OF_2:
+        yield each.file.refused(
+            f"the file is of {forest.writer}; {release} does not read the old binary format of XGBoost 2.0 or newer",
+            "std::bad_alloc",
+            "save the model with an XGBoost older than 2.0",
         )
     unknown = [field for field in _NEW_FIELDS if field in forest.fields and reader < _NEW_FIELDS[field][0]]
     if unknown and not (each.parameters.boolean("xgboost_allow_unknown_field") and "cats" not in unknown):
