@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ import sysconfig
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import numpy as np
@@ -25,6 +26,9 @@ from cdk_triton.rehearsal.document import write_folder
 from cdk_triton.rehearsal.requests import golden_requests
 from cdk_triton.triton import ModelRepository
 from cdk_triton_local import build_tools
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 pytestmark = pytest.mark.server
 
@@ -160,6 +164,34 @@ def test_a_fault_is_found_before_any_deployment(
     found = rehearsed(run("validate", root, "--load", "--format", "json", "--mode", mode))
     assert found["reason"].startswith(reason)
     assert Path(found["log"]).is_file()
+
+
+def pickled() -> bytes:
+    """An `.npz` whose array can only be read by running code."""
+    written = io.BytesIO()
+    np.savez(written, y=np.array([{}], object))
+    return written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("golden/one.json", b"x = 1"),
+        ("golden/one.json", b'{"outputs": []}'),
+        ("golden/one.npz", b"no archive"),
+        ("golden/one.npz", pickled()),
+    ],
+    ids=["no JSON", "no request", "no .npz", "a pickle"],
+)
+def test_a_golden_file_that_is_none_is_named(
+    messages: Messages, run: Any, repository: Callable[..., Path], file: str, content: bytes
+) -> None:
+    root = repository(comparison='expect = "golden/one.npz"')
+    np.savez(root / "golden/one.npz", y=np.zeros((1, 2), np.float32))
+    (root / file).write_bytes(content)
+    found = rehearsed(run("validate", root, "--load", "--format", "json"))
+    assert found["log"] is None  # no server was started
+    messages.record("rehearsal", found["reason"])
 
 
 ENSEMBLE = """
