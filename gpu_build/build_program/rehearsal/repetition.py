@@ -9,13 +9,14 @@ import time
 from itertools import cycle
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
-from ..stop import BuildError
+from ..stop import Stop
 from .document import GoldenRequest
 from .tensors import BINARY
 
 __all__ = ["Latencies", "repeat"]
 
 _MOST_ANSWERS = 1000
+_LOOK_SECONDS = 0.5
 _LIST_OFFSET = 1 << 32  # between the numbers that clients give to the same sequence
 
 Ask = Callable[[bytes, str, str], float]
@@ -39,7 +40,7 @@ class Latencies(NamedTuple):
         return {"concurrency": self.concurrency, "answers": len(self.seconds), **found}
 
 
-def repeat(requests: Sequence[GoldenRequest], ask: Ask, concurrency: int, seconds: float) -> Latencies:
+def repeat(requests: Sequence[GoldenRequest], ask: Ask, concurrency: int, seconds: float, stop: Stop) -> Latencies:
     """Let clients send the requests one after the other, again and again.
 
     Args:
@@ -47,9 +48,11 @@ def repeat(requests: Sequence[GoldenRequest], ask: Ask, concurrency: int, second
         ask: sends one; called from several threads.
         concurrency: how many clients there are.
         seconds: when they stop, unless there are 1,000 answers earlier. Each has at least one.
+        stop: ends the wait for them.
 
     Raises:
         Exception: `ask` raised it in one of the clients.
+        StoppedError: the program has to end.
     """
     ends = time.monotonic() + seconds
     measured: list[float] = []
@@ -69,9 +72,10 @@ def repeat(requests: Sequence[GoldenRequest], ask: Ask, concurrency: int, second
     for each in clients:
         each.start()
     for each in clients:
-        each.join()
-    # What ends the program is more than what ends a client.
-    for error in sorted(raised, key=lambda error: not isinstance(error, BuildError)):
+        while each.is_alive():
+            each.join(_LOOK_SECONDS)
+            stop.check()
+    for error in raised:
         raise error
     return Latencies(concurrency, sorted(measured))
 

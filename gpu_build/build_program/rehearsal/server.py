@@ -14,6 +14,7 @@ import subprocess
 import threading
 import time
 from collections import deque
+from functools import partial
 from pathlib import Path
 from typing import Collection, Iterator, NamedTuple
 
@@ -190,8 +191,13 @@ class Server:
             why = failed_request(answer.error, self.place)
             raise RehearsalError(f"the models do not unload: status {answer.status}: {why}")
 
-    def invoke(self, body: bytes, content_type: str) -> Answer:
+    def invoke(self, body: bytes, content_type: str, *, watched: bool = True) -> Answer:
         """Send a request to the entry model, as SageMaker passes on an invocation.
+
+        Args:
+            body: the body.
+            content_type: its content type.
+            watched: whether this call notices that the program has to end; otherwise it can wait for 60 s.
 
         Raises:
             RehearsalError: the server has ended, or does not answer within the 60 s of SageMaker.
@@ -200,7 +206,8 @@ class Server:
         self._stop.check()
         path = "/invocations" if self._document.mode == "single" else f"/models/{self._model}/invoke"
         began = time.monotonic()
-        answer = self._request("POST", path, body, content_type, timeout=_ANSWER_SECONDS)
+        send = self._request if watched else self._ask
+        answer = send("POST", path, body, content_type, timeout=_ANSWER_SECONDS)
         if answer is not None:
             return answer
         if time.monotonic() - began >= _ANSWER_SECONDS:
@@ -327,15 +334,17 @@ class Server:
             StoppedError: the program has to end.
         """
         answers: list[Answer | None] = []
-        arguments = (method, path, body, content_type, timeout)
-        asking = threading.Thread(target=lambda: answers.append(self._ask(*arguments)), daemon=True)
+        ask = partial(self._ask, method, path, body, content_type, timeout=timeout)
+        asking = threading.Thread(target=lambda: answers.append(ask()), daemon=True)
         asking.start()
         while asking.is_alive():  # a thread of its own waits, so that this one notices that the program has to end
             asking.join(_LOOK_SECONDS)
             self._stop.check()
         return answers[0]
 
-    def _ask(self, method: str, path: str, body: bytes, content_type: str, timeout: float) -> Answer | None:
+    def _ask(
+        self, method: str, path: str, body: bytes = b"", content_type: str = "", *, timeout: float
+    ) -> Answer | None:
         headers = {"Content-Type": content_type or "application/json"}
         if self._document.mode == "multi":
             headers[_TARGET_MODEL] = f"{self._document.repository}.tar.gz"

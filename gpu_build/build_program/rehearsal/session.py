@@ -109,13 +109,13 @@ class Session:
         def ask(body: bytes, content_type: str, name: str) -> float:
             with _named(name):
                 try:
-                    return _answered(server, body, content_type).seconds
+                    return _answered(server, body, content_type, watched=False).seconds
                 except AnswerError as error:
                     raise RehearsalError(f"{error}, when {concurrency} are sent at once") from error
 
         concurrency = self._document.budgets.concurrency
         seconds = _REPEATED_SECONDS_OF_STAND_INS if server.stand_ins else _REPEATED_SECONDS
-        return repeat(self._document.requests, ask, concurrency, seconds)
+        return repeat(self._document.requests, ask, concurrency, seconds, self._stop)
 
     def _loaded_again(self, server: Server, memory: Memory) -> None:
         server.unload()
@@ -177,8 +177,8 @@ def _more_shared_memory(_: object) -> str:
     return f"Python models need more than the {size}: {fix}"
 
 
-def _answered(server: Server, body: bytes, content_type: str) -> Answer:
-    answer = server.invoke(body, content_type)
+def _answered(server: Server, body: bytes, content_type: str, *, watched: bool = True) -> Answer:
+    answer = server.invoke(body, content_type, watched=watched)
     if answer.status != 200:
         said = _without_texts(failed_request(answer.error, server.place), body, content_type)[:_MESSAGE_CHARACTERS]
         raise AnswerError(f"the server answered with status {answer.status}: {said}")
