@@ -27,6 +27,7 @@ AREAS = {
     "onnx_models": "12",
     "tensorrt_models": "17",
     "tree_models": "8",
+    "pytorch_models": "8",
 }
 """Area → the hundreds of its codes; CT65x belong to `endpoint`, too."""
 

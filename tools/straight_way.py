@@ -22,7 +22,15 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "constructs" / "cdk_triton"
-OTHER_WAYS = ("artifacts/recipes/", "checks/", "python_models/", "onnx_models/", "tensorrt_models/", "tree_models/")
+OTHER_WAYS = (
+    "artifacts/recipes/",
+    "checks/",
+    "python_models/",
+    "onnx_models/",
+    "tensorrt_models/",
+    "tree_models/",
+    "pytorch_models/",
+)
 FACADE = "ModelRepository.check"
 DEPTH = 3  # a mapping of artifacts that carry a repository
 

@@ -9,6 +9,7 @@ import pytest
 from cdk_triton.triton import ModelRepository
 from sample_repositories.builds import PlanOfExample
 from sample_repositories.plans import ADD, CONFIG, network, shapes
+from sample_repositories.torch_models import compiled_archive, torchscript
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -40,8 +41,30 @@ FIL = 'backend: "fil" parameters { key: "model_type" value { string_value: "ligh
 @pytest.mark.parametrize(
     ("config", "files", "path", "reason"),
     [
-        pytest.param('backend: "pytorch"', {"1/model.pt": b"PK"}, "1/model.pt", NOT_OPENED.format("pytorch"), id="pt"),
-        pytest.param('platform: "torch_aoti"', {"1/model.pt2": b"PK"}, "1/model.pt2", PYTORCH, id="pt2"),
+        pytest.param(
+            'backend: "pytorch"',
+            {"1/model.pt": torchscript("def forward(self, *rest) -> Tensor")},
+            "1/model.pt",
+            "the code of the model has no signature of forward that the checks can read",
+            id="TorchScript that is not understood",
+        ),
+        pytest.param(
+            'backend: "pytorch"',
+            {"1/model.pt": b"\x1c\0\0\0PTMF\0\0\0\0"},
+            "1/model.pt",
+            "the checks do not read the FlatBuffer format of TorchScript",
+            id="TorchScript as a FlatBuffer",
+        ),
+        pytest.param(
+            'backend: "pytorch" runtime: "model.py"', {"1/model.py": ""}, "1/model.py", PYTORCH, id="PyTorch in Python"
+        ),
+        pytest.param(
+            'platform: "torch_aoti"',
+            {"1/model.pt2": compiled_archive(spec="")},
+            "1/model.pt2",
+            "the archive does not contain the call specification of the model as text",
+            id="pt2",
+        ),
         pytest.param(FIL, {"1/model.txt": b"tree" + bytes(64 * 2**20)}, "1/model.txt", LARGE_FOREST, id="lightgbm"),
         pytest.param('backend: "dali"', {"1/dali.py": "("}, "1/dali.py", NOT_OPENED.format("dali"), id="dali.py"),
         pytest.param('backend: "dali"', {"1/model.dali": b""}, "1/model.dali", NOT_OPENED.format("dali"), id="dali"),
@@ -135,6 +158,9 @@ def test_it_is_listed_with_the_reason(
     ("config", "files"),
     [
         pytest.param('backend: "python"', {"1/model.py": CLASS}, id="python"),
+        pytest.param('backend: "pytorch"', {"1/model.pt": torchscript()}, id="TorchScript"),
+        pytest.param('backend: "pytorch"', {"1/model.pt": b"1"}, id="no TorchScript: CT841"),
+        pytest.param('platform: "torch_aoti"', {"1/model.pt2": compiled_archive()}, id="compiled"),
         pytest.param('backend: "identity"', {"1/.gitkeep": ""}, id="no file"),
         pytest.param('backend: "pytorch"', {"1/.gitkeep": ""}, id="missing: CT120"),
         pytest.param('backend: "python"', {"1/model.py": "class"}, id="syntax error: CT140"),
@@ -182,6 +208,6 @@ def test_a_file_that_a_build_writes_is_not_read_before(write: Write) -> None:
 
 
 def test_a_model_that_the_server_does_not_load_is_not_listed(write: Write) -> None:
-    files = {f"{name}/config.pbtxt": 'backend: "pytorch"' for name in ("first", "second")}
-    repository = write({**files, "first/1/model.pt": b"1", "second/1/model.pt": b"1"}, base={})
+    files = {f"{name}/config.pbtxt": 'backend: "openvino"' for name in ("first", "second")}
+    repository = write({**files, "first/1/model.xml": b"1", "second/1/model.xml": b"1"}, base={})
     assert [each.model for each in repository.report(default_model="first").not_read] == ["first"]

@@ -20,7 +20,7 @@ GROUPS = {
     "CT5": ("endpoints", "Single-model and multi-model endpoints"),
     "CT6": ("platform", "The platform, SageMaker's limits, and TensorRT"),
     "CT7": ("platform", "The platform, SageMaker's limits, and TensorRT"),
-    "CT8": ("frameworks", "Tree models"),
+    "CT8": ("frameworks", "PyTorch and tree models"),
 }
 """Beginning of a code → the name of its page, and the title."""
 HEAD = """\
@@ -47,9 +47,9 @@ into `1` ([CT120](files.md#ct120)): for a Python model, a `model.py` with the cl
 `execute`; for an ONNX model, a `model.onnx` with the tensors of `config.pbtxt`; for an ensemble, an empty file
 `.gitkeep`. For a TensorRT model, write `produced = ["model/1/model.plan"]` into `cdk-triton.toml` instead.
 
-An `.onnx` file is shown in ONNX's text form, a `.tar.gz` file as a list of its members, and a large file, or one that a
-build writes, as a description in parentheses. A line `# environment=` shows an argument of the constructs, which the
-command does not have.
+An `.onnx` file is shown in ONNX's text form, a `.pt` file as the signature of its `forward`, a `.tar.gz` file as a list
+of its members, and a large file, or one that a build writes, as a description in parentheses. A line `# environment=`
+shows an argument of the constructs, which the command does not have.
 """
 KNOWN_LIMITS = """\
 ## Limits of the checks
@@ -74,7 +74,8 @@ environment of up to 256 MiB | what the code computes; the methods of a class th
 modules |
 | `tensorrt` | the network that the plan is built from: that of a recipe, or a `model.onnx` beside the plan | the \
 plan, except its first bytes |
-| `pytorch` | whether the file exists | `model.pt`, `model.pt2`, `model.py` |
+| `pytorch` | the kind of the file; the arguments and the result of `forward` in TorchScript; in a compiled PyTorch 2 \
+archive, the call specification and the kind of device | the code and the weights of the model; `model.py` |
 | `fil` | the format of the file, the version that wrote it, its features, classes and objective | the trees; files of \
 more than 64 MiB |
 | `dali` | whether the file exists, and its path. The recipe `DaliPipeline` parses `dali.py` and looks for its \

@@ -2,7 +2,7 @@
 
 A rule is one function under `@rule(...)`, which takes the rule's code, severity, title and source. The function
 looks at a `CheckContext` and yields a `Problem` for each fault that it finds. Rules about one kind of model lie beside
-the reader of its files: `python_models.rules`, `onnx_models.rules`, `tensorrt_models.rules`,
+the reader of its files: `python_models.rules`, `onnx_models.rules`, `tensorrt_models.rules`, `pytorch_models.rules`,
 `tree_models.rules`. The others are here, by subject, and a code begins with the digit of its subject:
 
 | codes | package | subject |
@@ -14,6 +14,7 @@ the reader of its files: `python_models.rules`, `onnx_models.rules`, `tensorrt_m
 | CT6xx | `serving` | the serving platform: release and instance |
 | CT7xx | `tensorrt_models.rules` | the networks of plans, and TensorRT's own parser |
 | CT81x, CT82x | `tree_models.rules` | the parameters of the backend `fil`, and the files of tree models |
+| CT84x to CT86x | `pytorch_models.rules` | models of PyTorch |
 | X… | none | rules of other distributions, see `own_rules` |
 
 A new rule is written in one place: `catalogue` imports every module. Values that several rules derive from a

@@ -1,7 +1,7 @@
 """The parts of a repository that no rule looks into, so that nobody takes "no findings" for "everything was read".
 
-The rules judge every `config.pbtxt`. Of the files that backends load, they read ONNX files, Python sources, tree
-models, and the networks that TensorRT plans are built from.
+The rules judge every `config.pbtxt`. Of the files that backends load, they read ONNX files, Python sources, the
+signatures of PyTorch models, tree models, and the networks that TensorRT plans are built from.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from cdk_triton.python_models.environments import environments
 from cdk_triton.python_models.modules import Module, Read, model_modules, python_models
 from cdk_triton.python_models.reader.environment_packages import MAX_BYTES
 from cdk_triton.python_models.reader.source import NotJudged, PythonSource, SyntaxFault
+from cdk_triton.pytorch_models.models import torch_contents
+from cdk_triton.pytorch_models.reader.file import TorchFile
 from cdk_triton.tensorrt_models.sources import PlanSource, plan_sources
 from cdk_triton.tree_models.reader.file import MAX_BYTES as MAX_TREE_BYTES
 from cdk_triton.tree_models.reader.file import TooLarge, forest_file
 from cdk_triton.triton.findings import NotRead
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig
+from cdk_triton.triton.unreadable import Unreadable
 
 __all__ = ["not_read"]
 
@@ -67,7 +70,22 @@ def _reason_of_file(each: BackendFile) -> str:
         content = each.context.contents(forest_file, each.file)
         is_large = isinstance(content, TooLarge)
         return f"the checks do not open tree models of more than {MAX_TREE_BYTES // 2**20} MiB" if is_large else ""
+    if each.backend == "pytorch" and each.file is not None and not each.config.runtime:
+        return _reason_of_torch(torch_contents(each))
     return f"the checks do not open files of the backend {each.backend!r}"
+
+
+def _reason_of_torch(read: TorchFile | Unreadable | None) -> str:
+    """The reason for a file of PyTorch; "" if a finding is about it."""
+    if not isinstance(read, TorchFile):
+        return ""
+    if read.kind == "mobile":
+        return "the checks do not read the FlatBuffer format of TorchScript"
+    if read.kind == "torchscript" and read.has_forward and read.forward is None:
+        return "the code of the model has no signature of forward that the checks can read"
+    if read.compiled is not None and read.compiled.call_spec is None and "model" in read.compiled.names:
+        return "the archive does not contain the call specification of the model as text"
+    return ""
 
 
 def _reason_of_plan(source: PlanSource | None) -> str:

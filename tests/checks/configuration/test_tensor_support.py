@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sample_repositories.torch_models import torchscript
+
 if TYPE_CHECKING:
     from cdk_triton.triton import Finding, ModelRepository
     from golden_messages import Messages, Place
@@ -76,7 +78,7 @@ FINDINGS: Mapping[str, tuple[str, list[Place]]] = {
 
 
 def test_a_torchscript_file_without_a_configuration(messages: Messages, write: Write) -> None:
-    repository = write({"model/1/model.pt": "weights"}, base={})
+    repository = write({"model/1/model.pt": torchscript()}, base={})
     assert messages.of(repository.check()) == [
         ("CT218", "model/config.pbtxt", "input"),
         ("CT218", "model/config.pbtxt", "output"),

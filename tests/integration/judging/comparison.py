@@ -52,6 +52,8 @@ STRICTER_THAN_THE_JUDGE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("CT602", "CT610"), GPU),
     "CT604": BACKEND,
     "CT652": ENDPOINT,
+    **dict.fromkeys(("CT841", "CT842", "CT843", "CT844", "CT845", "CT846", "CT848", "CT860", "CT865"), FILES),
+    **dict.fromkeys(("CT849", "CT850", "CT851", "CT853", "CT861", "CT862", "CT863"), BACKEND),
 }
 """Codes of errors (and words) that are right in production and that the judge cannot confirm, with the reason."""
 

@@ -13,6 +13,7 @@ from google.protobuf import text_format
 
 from cdk_triton.triton import ModelConfig
 from cdk_triton.triton.schema import DataType, ModelInput, ModelInstanceGroup, ModelOutput
+from sample_repositories.torch_models import torch_model_files
 from sample_repositories.tree_models import xgboost_binary
 
 __all__ = ["OUR_RELEASE", "Draft", "Tensor", "model_files", "type_of"]
@@ -129,8 +130,8 @@ def model_files(config: ModelConfig) -> dict[str, bytes]:
         "python": {name or "model.py": PYTHON_MODEL},
         "tensorrt": {name or "model.plan": b"ptrt" + bytes(28)},
         "tensorrt_plan": {name or "model.plan": b"ptrt" + bytes(28)},
-        "pytorch": {name or "model.pt": b"PK\x03\x04weights"},
-        "pytorch_libtorch": {name or "model.pt": b"PK\x03\x04weights"},
+        "pytorch": torch_model_files(config),
+        "pytorch_libtorch": torch_model_files(config),
         "tensorflow_graphdef": {name or "model.graphdef": b"graph"},
         "dali": {name or "model.dali": b"pipeline"},
         "fil": {name or "xgboost.model": xgboost_binary(features=0)},

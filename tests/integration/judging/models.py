@@ -85,6 +85,8 @@ def add_model(
     _scheduling(draw, config)
     for feature in draw(st.lists(st.sampled_from(FEATURES), max_size=3, unique=True)):
         feature(draw, config, draft, name, backend)
+    if backend == "pytorch":
+        _name_by_index(config)
     named = ModelConfig()
     named.CopyFrom(config)
     if not config.backend and not config.platform:
@@ -99,6 +101,21 @@ def _is_of_trees(inputs: Sequence[tuple[int, Sequence[int]]], outputs: Sequence[
     """Whether the tensors can be those of a tree model: numbers of 32 bits, and one value for each row."""
     is_float = all(data_type == type_of("FP32") for data_type, _ in (*inputs, *outputs))
     return is_float and all(list(dims) in ([1], [-1]) for _, dims in outputs)
+
+
+def _name_by_index(config: ModelConfig) -> None:
+    """Name what else the PyTorch backend passes to a model as that backend requires it."""
+    batching = config.sequence_batching
+    places = iter(range(len(config.input), 100))
+    for batch in config.batch_input:
+        batch.target_name[:] = [f"{name}__{next(places)}" for name in batch.target_name]
+    for signal in batching.control_input:
+        signal.name = f"{signal.name}__{next(places)}"
+        for control in signal.control:
+            if control.data_type not in (type_of("INT32"), type_of("INT64"), type_of("INVALID")):
+                control.data_type = type_of("INT64")
+    for place, state in enumerate(batching.state, start=len(config.output)):
+        state.input_name, state.output_name = f"{state.input_name}__{next(places)}", f"{state.output_name}__{place}"
 
 
 def versions(draw: st.DrawFn, config: ModelConfig) -> list[str]:

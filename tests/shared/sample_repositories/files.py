@@ -14,6 +14,7 @@ from cdk_triton.triton import ModelConfig
 from cdk_triton.triton.schema import DataType, ModelInput, ModelOutput
 from sample_repositories.builds import backend_of
 from sample_repositories.sound import BERT_MODEL, PYTHON_MODEL
+from sample_repositories.torch_models import torch_content, torch_model_files, torchscript
 from sample_repositories.tree_models import pickle_of, tree_model_files
 
 __all__ = ["content_of", "model_files"]
@@ -25,10 +26,13 @@ _PICKLE = re.compile(r"\(a pickle of (?P<module>[\w.]+)\)\s*")
 def content_of(name: str, text: str) -> bytes:
     """What a text in an example stands for.
 
-    An ONNX file is written in ONNX's text form, a .tar.gz as the list of its members, and a pickle as a description.
+    An ONNX file is written in ONNX's text form, a PyTorch model as the signature of its `forward`, a .tar.gz as the
+    list of its members, and a pickle as a description.
     """
     if match := _PICKLE.fullmatch(text):
         return pickle_of(match["module"])
+    if name.endswith((".pt", ".pt2")):
+        return (torch_content(text) if text else torchscript()) or text.encode()
     text = text or {"model.onnx": BERT_MODEL, "model.py": PYTHON_MODEL}.get(PurePosixPath(name).name, "")
     if name.endswith(".onnx") and text.lstrip().startswith("<"):
         return onnx.parser.parse_model(text).SerializeToString()
@@ -45,7 +49,8 @@ def model_files(config: ModelConfig) -> dict[str, bytes]:
     files = {
         "ensemble": {".gitkeep": b""},
         "onnxruntime": {"model.onnx": _onnx_of(config)},
-        "pytorch": {"model.pt": b"weights"},
+        "pytorch": torch_model_files(config),
+        "torch_aoti": torch_model_files(config),
         "tensorrt": {},  # built by a recipe
         "dali": {"dali.py": b"@autoserialize\ndef pipeline(): ..."},
         "fil": tree_model_files(config),

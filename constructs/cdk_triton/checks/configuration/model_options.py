@@ -18,6 +18,7 @@ from cdk_triton.triton.schema import ModelConfig
 _TAG = re.compile(r"(?!_)[A-Za-z0-9_]*")
 
 _STRATEGY = "execution_context_allocation_strategy"
+_INTRA_THREADS, _INTER_THREADS = "INTRA_OP_THREAD_COUNT", "INTER_OP_THREAD_COUNT"
 
 # How a value is read, and what is said of one that cannot be, with the value, the parameter and the model in it: the
 # backends' own readers.
@@ -49,6 +50,8 @@ _READERS: Mapping[str, Mapping[str, Reader]] = {
         "ENABLE_WEIGHT_SHARING": BOOLEAN,
         "ENABLE_JIT_PROFILING": BOOLEAN,
         "ENABLE_JIT_EXECUTOR": BOOLEAN,
+        _INTRA_THREADS: INTEGER,
+        _INTER_THREADS: INTEGER,
     },
     "python": {
         "FORCE_CPU_ONLY_INPUT_TENSORS": (
@@ -82,8 +85,8 @@ _READERS: Mapping[str, Mapping[str, Reader]] = {
     },
 }
 
-# Parameter → the first release whose backend reads it: tensorrt_backend, branches r25.04 and r25.05.
-_SINCE = {_STRATEGY: "25.05"}
+# Parameter → the first release whose backend reads it: the branches of tensorrt_backend and pytorch_backend.
+_SINCE = {_STRATEGY: "25.05", _INTRA_THREADS: "24.05", _INTER_THREADS: "24.05", "DISABLE_CUDNN": "24.06"}
 
 
 @model_rule(

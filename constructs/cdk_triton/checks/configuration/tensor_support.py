@@ -15,6 +15,7 @@ from cdk_triton.checks.derived.configured import (
 from cdk_triton.checks.derived.tensors import ConfiguredTensor, tensor_rule
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
+from cdk_triton.pytorch_models.types import TORCH_TYPES
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelConfig, ModelInput, enum_name
 
@@ -28,7 +29,7 @@ _IMAGE_FORMATS = ("FORMAT_NHWC", "FORMAT_NCHW")
 _TYPES_OF: Mapping[str, frozenset[str]] = {
     "tensorrt": _NUMBERS | {"BF16"},  # tensorrt_utils.cc, ConvertDataTypeToTrtType
     "openvino": _NUMBERS | {"INT16", "UINT16", "UINT32", "UINT64"},  # openvino_utils.cc
-    "pytorch": _NUMBERS | {"INT16", "FP64", "STRING"},  # libtorch_utils.cc, and text of one dimension
+    "pytorch": TORCH_TYPES | {"STRING"},  # and text of one dimension
 }
 
 # BackendModel is told by these whether `optional` is known; the others leave it at its default, which is no.
@@ -242,8 +243,8 @@ def unsupported_data_type(tensor: ConfiguredTensor) -> Iterator[Problem]:
 def no_tensors(context: CheckContext) -> Iterator[Problem]:
     """The configuration of a PyTorch model lists no input or no output, so the server does not load the model.
 
-    A TorchScript file does not contain the names, types and shapes of inputs and outputs. The PyTorch backend reads
-    them from the configuration.
+    A TorchScript file contains the names of the arguments of `forward`, but not their data types and shapes, so the
+    PyTorch backend reads the inputs and outputs from the configuration.
 
     Example:
         # model/config.pbtxt

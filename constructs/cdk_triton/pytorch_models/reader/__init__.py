@@ -1,0 +1,1 @@
+"""What a file that PyTorch wrote says about itself, read without PyTorch."""

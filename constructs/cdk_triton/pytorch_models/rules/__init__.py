@@ -1,0 +1,1 @@
+"""The rules about PyTorch models."""
