@@ -17,6 +17,10 @@ _NAMES = ("triton-server", "nobody")
 system has."""
 
 
+_SERVICE = Path("/codebuild")
+"""CodeBuild keeps a build's sources there, and scripts with its variables."""
+
+
 class Account:
     """An account without rights.
 
@@ -74,10 +78,11 @@ def server_account(root: Path) -> Iterator[Account]:
 
 @contextlib.contextmanager
 def guarded_from(folders: Sequence[Path]) -> Iterator[None]:
-    """While this lasts, only the job's own account can enter some folders."""
-    modes = {folder: folder.stat().st_mode & 0o7777 for folder in folders}
+    """While this lasts, only the job's own account can enter some folders, and the one of CodeBuild."""
+    closed = [*folders, *([_SERVICE] if _SERVICE.is_dir() else [])]
+    modes = {folder: folder.stat().st_mode & 0o7777 for folder in closed}
     try:
-        for folder in folders:
+        for folder in closed:
             folder.chmod(0o700)
         yield
     finally:

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="on
 
 SERVE = """#!/bin/sh
 echo "account $(id -un) groups $(id -G)"
-for each in {inside}/request0 {output} /proc/{job}/environ; do
+for each in {inside}/request0 {output} {service}/env.sh /proc/{job}/environ; do
     if [ -r "$each" ]; then echo "read $each"; fi
 done
 touch {root}/opt/ml/model/written "$HOME/written" "$TMPDIR/written" && echo "wrote"
@@ -45,12 +45,16 @@ def directory() -> Iterator[Path]:
 
 
 def test_the_server_of_a_job_has_an_account_without_rights(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inside, output, root = directory / "in", directory / "out", directory / "root"
+    inside, output, root, service = (directory / name for name in ("in", "out", "root", "codebuild"))
     shared = Path("/dev/shm") / directory.name
-    for each in (inside / "repository", output, root, directory / "bin"):
+    for each in (inside / "repository", output, root, service, directory / "bin"):
         each.mkdir(parents=True)
+    (service / "env.sh").touch()
+    monkeypatch.setattr("build_program.rehearsal.account._SERVICE", service)
     program = directory / "bin/serve"
-    program.write_text(SERVE.format(inside=inside, output=output, job=os.getpid(), root=root, shared=shared))
+    program.write_text(
+        SERVE.format(inside=inside, output=output, service=service, job=os.getpid(), root=root, shared=shared)
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     document = document_of(write_input(inside, [(asked(), None)]), inside)
