@@ -7,6 +7,7 @@ are read again only after a change, except to write a ZIP file that the cloud as
 from __future__ import annotations
 
 import hashlib
+import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton.artifacts.program import PROGRAM_VERSION
 from cdk_triton.artifacts.repository_cache import cached_answer
-from cdk_triton.protocol.canonical import sha256_of_json
 from cdk_triton.protocol.keys import rehearsal_key
 from cdk_triton.rehearsal.document import rehearsal_document
 from cdk_triton.rehearsal.requests import coarsest_tolerance, golden_files, golden_requests
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PreparedRehearsal", "prepare_rehearsal"]
 
-_QUESTION: Final = "rehearsal 1"
+_QUESTION: Final = "rehearsal 2"
 """The number is raised when `_document` returns other members, so that older cached answers are not used."""
 
 _SERVER_MINUTES: Final = 1.0
@@ -46,7 +46,7 @@ class PreparedRehearsal:
     Attributes:
         prepared: the repository.
         document: what the build program reads about it.
-        golden: the SHA-256 of the names and bodies of the requests and expected answers.
+        golden: the SHA-256 of the ZIP file of the requests and expected answers.
         gpus: how many GPUs the models need, because an `instance_group` names them.
     """
 
@@ -74,21 +74,14 @@ class PreparedRehearsal:
         return _SERVER_MINUTES + self.prepared.repository.size / _LOAD_BYTES_PER_MINUTE
 
     def write_golden(self, target: Path) -> None:
-        """Write the ZIP file of the bodies, whose bytes are the same on every machine: without times and compression.
+        """Write the ZIP file of the bodies.
 
         Raises:
             ArchiveError: a golden file has changed since the key was computed.
             ConfigurationError: a golden file cannot be used any more.
         """
-        bodies = _Digest()
-        with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-
-            def write(name: str, body: bytes) -> None:
-                archive.writestr(zipfile.ZipInfo(name, _TIME), body)
-                bodies.add(name, body)
-
-            _document(self.prepared.repository, self.document["mode"], self.document["environment"], write)
-        if bodies.sha256 != self.golden:
+        _pack(self.prepared.repository, self.document["mode"], self.document["environment"], target)
+        if _sha256(target) != self.golden:
             raise self.prepared.changed("its golden requests were packed")
 
 
@@ -120,27 +113,27 @@ def prepare_rehearsal(prepared: Prepared, mode: Mode, environment: ContainerEnvi
 
 
 def _answer(repository: ModelRepository, mode: Mode, variables: Mapping[str, str]) -> dict[str, Any]:
-    bodies = _Digest()
-    document = _document(repository, mode, variables, bodies.add)
-    return {"document": document, "golden": bodies.sha256, "gpus": _gpus(repository)}
+    with tempfile.TemporaryDirectory(prefix="cdk-triton-golden-") as directory:
+        golden = Path(directory, "golden.zip")
+        document = _pack(repository, mode, variables, golden)
+        return {"document": document, "golden": _sha256(golden), "gpus": _gpus(repository)}
 
 
-def _document(repository: ModelRepository, mode: Mode, variables: Mapping[str, str], write: Any) -> dict[str, Any]:
-    return rehearsal_document(repository, mode, variables, golden_requests(repository), write)
+def _pack(repository: ModelRepository, mode: Mode, variables: Mapping[str, str], target: Path) -> dict[str, Any]:
+    """Write the bodies as a ZIP file, whose bytes are the same on every machine: without times and compression."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+
+        def write(name: str, body: bytes) -> None:
+            entry = zipfile.ZipInfo(name, _TIME)
+            entry.create_system = 3  # Unix, whatever wrote it
+            archive.writestr(entry, body)
+
+        return rehearsal_document(repository, mode, variables, golden_requests(repository), write)
 
 
-class _Digest:
-    """The digest of named bodies, of which only their hashes are kept."""
-
-    def __init__(self) -> None:
-        self._bodies: dict[str, str] = {}
-
-    def add(self, name: str, body: bytes) -> None:
-        self._bodies[name] = hashlib.sha256(body).hexdigest()
-
-    @property
-    def sha256(self) -> str:
-        return sha256_of_json(self._bodies)
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _gpus(repository: ModelRepository) -> int:
