@@ -8,7 +8,7 @@ publisher with recipes has the same document among the assets, where the functio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton.artifacts.keys import key_inputs
@@ -48,9 +48,11 @@ class PublisherDescription:
         environment: how the container starts Triton, which some rules depend on.
         max_concurrency: how many ensembles the state machine changes at a time.
         recipes: each applies to the repositories that have its model.
-        builder: the machine that builds; None without recipes.
+        builder: the machine that builds and rehearses; None if there is nothing to build and to rehearse.
         max_builds: how many builds the state machine runs at a time.
         is_next: whether the endpoint does not serve the platform yet.
+        rehearse: whether repositories with golden requests are rehearsed.
+        variables: the variables for the models' own use, for rehearsals; empty without them.
     """
 
     multi_model: str
@@ -62,6 +64,8 @@ class PublisherDescription:
     builder: BuildMachine | None = None
     max_builds: int = 1
     is_next: bool = False
+    rehearse: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """The description as JSON."""
@@ -74,13 +78,15 @@ class PublisherDescription:
             "keys": asdict(key_inputs(self.platform)),
             **({} if self.builder is None else {"builds": self._builds(self.builder).text().decode()}),
             **({"is_next": True} if self.is_next else {}),
+            **({"variables": dict(self.variables)} if self.variables else {}),
         }
 
     def _builds(self, builder: BuildMachine) -> DeclaredBuilds:
         from cdk_triton.artifacts.recipes.documents import recipe_document
 
         recipes = tuple(map(recipe_document, self.recipes))
-        return DeclaredBuilds(self.platform.label, PROGRAM_VERSION, builder, self.max_builds, recipes)
+        rehearses = self.platform.instance_type if self.rehearse else None
+        return DeclaredBuilds(self.platform.label, PROGRAM_VERSION, builder, self.max_builds, recipes, rehearses)
 
     @classmethod
     def parse(cls, document: Mapping[str, Any], where: str) -> PublisherDescription:
@@ -110,6 +116,8 @@ class PublisherDescription:
                 builder=None if builds is None else builds.builder,
                 max_builds=1 if builds is None else builds.max_builds,
                 is_next=bool(document.get("is_next")),
+                rehearse=builds is not None and builds.rehearses is not None,
+                variables=dict(document.get("variables", {})),
             )
             keys = document["keys"]
         except (DocumentError, ConfigurationError, LookupError, TypeError, ValueError, AttributeError) as error:

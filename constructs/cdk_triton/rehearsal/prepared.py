@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cdk_triton.artifacts.program import PROGRAM_VERSION
 from cdk_triton.artifacts.repository_cache import cached_answer
 from cdk_triton.protocol.keys import rehearsal_key
+from cdk_triton.protocol.publication import UploadedRehearsal
 from cdk_triton.rehearsal.document import rehearsal_document
 from cdk_triton.rehearsal.requests import coarsest_tolerance, golden_files, golden_requests
 from cdk_triton.rehearsal.variables import rehearsed_variables
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from cdk_triton.artifacts.prepare import Prepared
     from cdk_triton.triton import ContainerEnvironment, Mode, ModelRepository
 
-__all__ = ["PreparedRehearsal", "prepare_rehearsal"]
+__all__ = ["PreparedRehearsal", "prepare_rehearsal", "published_rehearsal", "write_published"]
 
 _QUESTION: Final = "rehearsal 2"
 """The number is raised when `_document` returns other members, so that older cached answers are not used."""
@@ -110,6 +111,25 @@ def prepare_rehearsal(prepared: Prepared, mode: Mode, environment: ContainerEnvi
         files=golden_files(repository),
     )
     return PreparedRehearsal(prepared, found["document"], found["golden"], found["gpus"])
+
+
+def published_rehearsal(repository: ModelRepository, environment: ContainerEnvironment) -> UploadedRehearsal | None:
+    """The rehearsal of a repository that is published; None if it has no golden requests.
+
+    Raises:
+        ConfigurationError: as for `prepare_rehearsal`.
+    """
+    if repository.rehearsal is None:
+        return None
+    variables = rehearsed_variables(repository.rehearsal, "multi", environment, None)
+    found = _answer(repository, "multi", variables)
+    return UploadedRehearsal(found["golden"], found["document"])
+
+
+def write_published(repository: ModelRepository, rehearsal: UploadedRehearsal, target: Path) -> bool:
+    """Write the ZIP file of the bodies; False if a golden file has changed since `published_rehearsal`."""
+    _pack(repository, "multi", rehearsal.document["environment"], target)
+    return _sha256(target) == rehearsal.golden
 
 
 def _answer(repository: ModelRepository, mode: Mode, variables: Mapping[str, str]) -> dict[str, Any]:

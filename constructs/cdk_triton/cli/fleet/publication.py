@@ -18,7 +18,14 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.protocol import layout
 from cdk_triton.protocol.canonical import sha256_of_json
 from cdk_triton.protocol.catalogue import Entry
-from cdk_triton.protocol.publication import MAX_ITEMS, MAX_REQUEST_BYTES, Item, request_text
+from cdk_triton.protocol.publication import (
+    MAX_ITEMS,
+    MAX_REQUEST_BYTES,
+    Item,
+    UploadedBuild,
+    UploadedRehearsal,
+    request_text,
+)
 
 __all__ = ["Publication", "copy_item", "is_live", "publish_item", "write_builds", "write_request"]
 
@@ -104,30 +111,36 @@ def publish_item(verdict: Verdict) -> Item:
         verdict.source_key,
         verdict.artifact_key,
         built=verdict.build is not None,
+        rehearsed=verdict.rehearsal is not None,
     )
 
 
 def copy_item(verdict: Verdict, from_platform: str) -> Item:
-    """Makes an ensemble live that is already published for another platform, with the same target model."""
-    return replace(publish_item(verdict), from_platform=from_platform)
+    """Makes an ensemble live that is already published for another platform, with the same target model.
+
+    It is not rehearsed, because archives do not contain golden requests.
+    """
+    return replace(publish_item(verdict), from_platform=from_platform, rehearsed=False)
 
 
 def write_builds(fleet: Fleet, publication: Publication, verdicts: Iterable[Verdict]) -> None:
-    """Upload how archives are built.
+    """Upload how archives are built and rehearsed.
 
     Raises:
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    builds = {
-        layout.uploaded_build_key(publication.fleet, publication.name, each.artifact_key): each.build
-        for each in verdicts
-        if each.build is not None
-    }
+    documents: dict[str, UploadedBuild | UploadedRehearsal] = {}
+    for each in verdicts:
+        place = publication.fleet, publication.name, each.artifact_key
+        if each.build is not None:
+            documents[layout.uploaded_build_key(*place)] = each.build
+        if each.rehearsal is not None:
+            documents[layout.uploaded_rehearsal_key(*place)] = each.rehearsal
 
     def write(key: str) -> None:
-        fleet.aws.client("s3").put_object(Bucket=fleet.bucket, Key=key, Body=builds[key].text())
+        fleet.aws.client("s3").put_object(Bucket=fleet.bucket, Key=key, Body=documents[key].text())
 
-    list(in_parallel(write, list(builds)))
+    list(in_parallel(write, list(documents)))
 
 
 def write_request(fleet: Fleet, publication: Publication) -> None:

@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cdk_triton.cli.fleet.catalogue import Catalogue, read_catalogue
 from cdk_triton.cli.fleet.execution import Outcome, follow, start
+from cdk_triton.cli.fleet.golden import upload_golden
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.cli.fleet.publication import (
@@ -104,6 +105,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
             code = _first_code(verdicts)
             return Report([], [], [], unchanged, rejected, unreadable, warnings=warnings, first_code=code)
         uploaded, failed = _upload(fleet, _publication(fleet, new), new, served, again=recheck)
+        failed |= upload_golden(fleet, [each for each in new if each.listed.ensemble not in failed])
         going = [each for each in new if each.listed.ensemble not in failed]
         publication = _publication(fleet, going)
         if going:  # an execution that fails sets off the alarm

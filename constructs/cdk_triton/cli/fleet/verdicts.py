@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -33,7 +33,9 @@ from cdk_triton.cli.text import headline
 from cdk_triton.errors import ArchiveError, ConfigurationError, RepositoryError
 from cdk_triton.protocol import layout
 from cdk_triton.protocol.plan import BuildInput, BuildMachine
-from cdk_triton.protocol.publication import UploadedBuild
+from cdk_triton.protocol.publication import UploadedBuild, UploadedRehearsal
+from cdk_triton.rehearsal.prepared import published_rehearsal
+from cdk_triton.rehearsal.requests import golden_files
 from cdk_triton.triton import Finding, ModelRepository, Severity
 from cdk_triton.triton.findings import joined
 from cdk_triton.triton.locations import Location, Locations
@@ -41,7 +43,7 @@ from cdk_triton.triton.locations import Location, Locations
 __all__ = ["Verdict", "is_current", "judge"]
 
 _KIND: Final = "verdict"
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 """The number is raised when `_checked` returns other members, so that older verdicts are not read."""
 _PART: Final = 8
 """Repositories that a process checks before it returns their verdicts."""
@@ -63,6 +65,7 @@ class Verdict:
         faults: the reasons why the repository has no keys, apart from the findings.
         state: the state of the repository's files when it was checked; None if somebody may have written to them.
         build: how the archive is built; None if the repository itself is packed.
+        rehearsal: how the archive is rehearsed; None without golden requests, or if the publisher does not rehearse.
     """
 
     listed: Listed
@@ -73,6 +76,7 @@ class Verdict:
     faults: tuple[str, ...]
     build: UploadedBuild | None
     state: str | None
+    rehearsal: UploadedRehearsal | None = None
 
     @property
     def errors(self) -> list[str]:
@@ -236,11 +240,12 @@ def _answer(question: str, oldest_ns: int, directory: str) -> _Answer:
     before = _state(root)
     with ignoring_values_before(oldest_ns):
         found = _checked(_publisher(question), directory)
-    return _Answer(json.dumps(found), before if before == _state(root) else None)
+    is_known = before == _state(root) and found.get("is_inside", True)
+    return _Answer(json.dumps(found), before if is_known else None)
 
 
 def _checked(publisher: PublisherDescription, directory: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"findings": [], "places": [], "keys": None, "faults": [], "build": None}
+    found: dict[str, Any] = {"findings": [], "places": [], "keys": None, "faults": [], "build": None, "rehearsal": None}
     found["repository"] = Path(directory).resolve().name
     repository = None
     try:
@@ -255,9 +260,19 @@ def _checked(publisher: PublisherDescription, directory: str) -> dict[str, Any]:
         elif prepared["build"] is not None:
             numbers = [number for number, recipe in enumerate(publisher.recipes) if recipe in repository.recipes]
             found |= {"keys": prepared["keys"], "build": {"recipes": numbers, "ensemble": prepared["build"].ensemble}}
+        if publisher.rehearse:
+            found |= _rehearsal(repository, publisher)
     except (RepositoryError, ArchiveError, ConfigurationError) as error:
         found["faults"] = [str(error)]
     return found if repository is None else found | {"places": _places(repository, found["findings"])}
+
+
+def _rehearsal(repository: ModelRepository, publisher: PublisherDescription) -> dict[str, Any]:
+    """The rehearsal, and whether all its files are in the repository, whose state the verdict is kept under."""
+    rehearsal = published_rehearsal(repository, replace(publisher.environment, variables=publisher.variables))
+    root = repository.root.resolve()
+    is_inside = all(file.resolve().is_relative_to(root) for file in golden_files(repository))
+    return {"rehearsal": None if rehearsal is None else asdict(rehearsal), "is_inside": is_inside}
 
 
 def _places(repository: ModelRepository, findings: Sequence[Mapping[str, Any]]) -> list[Location | None]:
@@ -283,7 +298,8 @@ def _verdict(listed: Listed, found: Mapping[str, Any], state: str | None) -> Ver
     build = None
     if found["build"] is not None:
         build = UploadedBuild(tuple(found["build"]["recipes"]), found["build"]["ensemble"])
-    return Verdict(listed, found["repository"], findings, places, keys, faults, build, state)
+    rehearsal = None if found["rehearsal"] is None else UploadedRehearsal(**found["rehearsal"])
+    return Verdict(listed, found["repository"], findings, places, keys, faults, build, state, rehearsal)
 
 
 def _state(root: Path) -> str | None:

@@ -200,6 +200,7 @@ class TritonMultiModel(ServedModel):
         max_concurrency: int = 8,
         recipes: Sequence[BuildRecipe] = (),
         max_builds: int = 1,
+        rehearse: bool = False,
         next_platform: ServingPlatform | str | None = None,
         runbook_url: str | None = None,
     ) -> TritonPublisher:
@@ -217,6 +218,9 @@ class TritonMultiModel(ServedModel):
                 use the archive that this build produced.
             max_builds: how many builds the state machine runs at a time, 1 to 10,000. Use at most the account's quota
                 for the service that runs the builds. `cdk-triton doctor` prints this quota.
+            rehearse: whether a job rehearses a repository with golden requests before it is published. An ensemble that
+                fails is reported, and the others go on. The store's first builder with the platform's GPU runs these
+                jobs, of which `max_builds` run at a time.
             next_platform: the platform to which you will change. A second state machine publishes for the next platform
                 while the present platform serves. Run `cdk-triton fleet publish --all --platform RELEASE/INSTANCE`,
                 then change `platform` and remove this argument. No endpoint uses the next platform before that.
@@ -229,7 +233,7 @@ class TritonMultiModel(ServedModel):
                 not within its bounds; the next platform serves the same archives as the present one; or the runbook's
                 address is empty, has a fragment or is too long. With recipes also: a recipe is not from this library,
                 two recipes write the same file, or the store has no builder with the platform's GPU or belongs to
-                another app.
+                another app. With `rehearse`: the store is such a store, or a variable of the container is a token.
         """
         # A plain model takes no state machine.
         from cdk_triton.hosting.models.publishing.declared_recipes import declared_recipes
@@ -241,7 +245,9 @@ class TritonMultiModel(ServedModel):
             self._served(),
             self._environment,
             max_concurrency=max_concurrency,
-            recipes=lambda served: declared_recipes(self, served, recipes, max_builds),
+            recipes=lambda served: declared_recipes(
+                self, served, recipes, max_builds, self._environment, rehearse=rehearse
+            ),
             next_platform=None if next_platform is None else platform_of(next_platform),
             runbook_url=runbook_url,
         )

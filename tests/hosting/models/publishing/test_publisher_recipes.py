@@ -15,6 +15,7 @@ from tests.hosting.models.publishing.test_publisher import Fleet, actions, descr
 
 from cdk_triton import (
     CondaEnvironment,
+    ContainerEnvironment,
     DaliPipeline,
     ModelRepository,
     ServingPlatform,
@@ -24,7 +25,7 @@ from cdk_triton import (
     WheelEnvironment,
 )
 from cdk_triton.artifacts import OnnxExport, Parity, S3File, Tolerance, artifact_key, source_key
-from cdk_triton.artifacts.publisher_description import PublisherDescription
+from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription
 from cdk_triton.cli.fleet.manifest import Listed
 from cdk_triton.cli.fleet.verdicts import judge
 from cdk_triton.errors import ConfigurationError
@@ -202,3 +203,49 @@ def test_cdk_nag_finds_nothing(fleet: Fleet, pack: Any) -> None:
     report = pack().validate_scope(fleet.stack)
     found = {(each.rule_name, each.violating_resources[0].resource_logical_id) for each in report.violations}
     assert not found
+
+
+def test_a_publisher_that_rehearses_needs_no_recipe(world: World, fleet: Fleet) -> None:
+    fleet.add_publisher(rehearse=True)
+    found = PublisherDescription.parse(description(fleet), "Serving/Fleet")
+    assert (found.rehearse, found.recipes) == (True, ())
+    assert found.builder is not None
+    assert "Builds" in str(world.only(fleet.stack, "AWS::StepFunctions::StateMachine"))
+
+
+def test_a_rehearsal_of_a_publisher_needs_literal_variables(messages: Messages, world: World) -> None:
+    stack = cdk.Stack(world.app("tokens"), "Serving")
+    environment = ContainerEnvironment(variables={"TABLE": cdk.Aws.STACK_NAME})
+    fleet = TritonMultiModel(stack, "Fleet", platform=world.platform, environment=environment)
+    with messages.raises(ConfigurationError):
+        fleet.add_publisher(rehearse=True)
+
+
+def test_a_store_of_another_app_cannot_rehearse(messages: Messages, world: World) -> None:
+    stack = cdk.Stack(world.app("shared"), "Serving")
+    store = TritonArtifactStore.from_exports(stack, "Store", "triton")
+    fleet = TritonMultiModel(stack, "Fleet", platform=world.platform, store=store)
+    with messages.raises(ConfigurationError):
+        fleet.add_publisher(rehearse=True)
+
+
+def test_the_variables_of_the_models_are_those_of_a_rehearsal(world: World, tmp_path: Path) -> None:
+    write_network(tmp_path / "tenant", "Add", 1)
+    (tmp_path / "tenant/golden").mkdir()
+    request = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [1]}]}
+    (tmp_path / "tenant/golden/one.json").write_text(json.dumps(request))
+    (tmp_path / "tenant/cdk-triton.toml").write_text('[[rehearsal.requests]]\nrequest = "golden/one.json"\n')
+    found = {}
+    for rehearse in (True, False):
+        stack = cdk.Stack(world.app(f"variables{rehearse}"), "Serving")
+        environment = ContainerEnvironment(variables={"TABLE": "prices"})
+        fleet = TritonMultiModel(stack, "Fleet", platform=world.platform, environment=environment)
+        publisher = fleet.add_publisher(rehearse=rehearse, recipes=[TensorRTPlan("net")])
+        document = publisher._machine.get_metadata(PUBLISHER_METADATA)
+        described = PublisherDescription.parse(json.loads(json.dumps(document)), "Serving/Fleet")
+        (verdict,) = judge([Listed("tenant", tmp_path / "tenant")], described, recheck=True)
+        assert verdict.errors == []
+        found[rehearse] = verdict.rehearsal
+    assert found[False] is None
+    assert found[True] is not None
+    assert found[True].document["environment"]["TABLE"] == "prices"

@@ -8,6 +8,7 @@ from functools import partial
 
 from constructs import Construct
 
+from cdk_triton._tokens import has_token
 from cdk_triton.artifacts.publisher_description import PublisherDescription
 from cdk_triton.artifacts.recipes.documents import DeclaredRecipe, declared_recipe
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe
@@ -19,7 +20,9 @@ from cdk_triton.hosting.models.publishing.definition import Builds
 from cdk_triton.hosting.models.publishing.grants import Served
 from cdk_triton.hosting.models.publishing.recipes import Recipes
 from cdk_triton.hosting.naming.per_construct import path_of
+from cdk_triton.hosting.store.builds.selection import BUILDING, REHEARSING
 from cdk_triton.hosting.store.store import TritonArtifactStore
+from cdk_triton.triton import ContainerEnvironment
 
 __all__ = ["declared_recipes"]
 
@@ -28,32 +31,53 @@ MAX_BUILDS = 10_000
 
 
 def declared_recipes(
-    scope: Construct, served: Served, recipes: Sequence[BuildRecipe], max_builds: int
+    scope: Construct,
+    served: Served,
+    recipes: Sequence[BuildRecipe],
+    max_builds: int,
+    environment: ContainerEnvironment,
+    *,
+    rehearse: bool,
 ) -> Recipes | None:
-    """Check the recipes of a publisher and choose their builder; None without recipes.
+    """Check the recipes of a publisher and choose their builder; None without recipes and rehearsals.
 
     Raises:
         ConfigurationError: a recipe is not from this library or is declared twice, or the number of builds is out of
-            its range; the store belongs to another app, or has no builder with the platform's GPU.
+            its range; the store belongs to another app, or has no builder with the platform's GPU; or the publisher
+            rehearses, and a variable of the container is a token.
     """
     if not 1 <= max_builds <= MAX_BUILDS:
         raise ConfigurationError(
             f"max_builds of the publisher of {path_of(scope)} is {max_builds}: use 1 to {MAX_BUILDS}, and not more "
             "than the quota of the service that builds"
         )
-    if not recipes:
+    if not recipes and not rehearse:
         return None
     store, _, platform = served
     if not isinstance(store, TritonArtifactStore):
+        has, argument = ("recipes", "recipes") if recipes else ("rehearse=True", "rehearse")
         raise ConfigurationError(
-            f"the publisher of {path_of(scope)} has recipes, but cannot call the handler of its store, because the "
-            "store belongs to another app: remove recipes=, or declare the TritonMultiModel in the app of the store"
+            f"the publisher of {path_of(scope)} has {has}, but cannot call the handler of its store, because the store "
+            f"belongs to another app: remove {argument}=, or declare the TritonMultiModel in the app of the store"
         )
     declared = tuple(declared_recipe(recipe) for recipe in recipes)
     _reject_duplicates(scope, declared)
-    builder = store._builder_for(scope, platform, [file for recipe in declared for file in recipe.s3_files.values()])
+    if rehearse:
+        _reject_tokens(scope, environment)
+    files = [file for recipe in declared for file in recipe.s3_files.values()]
+    builder = store._builder_for(scope, platform, files, BUILDING if recipes else REHEARSING)
     machine = build_machine(builder, platform, CloudAssembly(scope).add_program())
-    return Recipes(declared, machine, max_builds, store._handler_arn, partial(_publish_description, scope, served))
+    describe = partial(_publish_description, scope, served)
+    return Recipes(declared, machine, max_builds, store._handler_arn, describe, rehearse)
+
+
+def _reject_tokens(scope: Construct, environment: ContainerEnvironment) -> None:
+    for name, value in environment.variables.items():
+        if has_token(value):
+            raise ConfigurationError(
+                f"the publisher of {path_of(scope)} has rehearse=True, but the variable {name} of the container is a "
+                "token, which has no value in a rehearsal: give the variable a literal value, or remove rehearse="
+            )
 
 
 def _reject_duplicates(scope: Construct, recipes: Iterable[DeclaredRecipe]) -> None:

@@ -108,7 +108,12 @@ class TritonPublisher(Construct):
         builds = None
         if recipes is not None:
             described = replace(
-                described, recipes=recipes.recipes, builder=recipes.builder, max_builds=recipes.max_builds
+                described,
+                recipes=recipes.recipes,
+                builder=recipes.builder,
+                max_builds=recipes.max_builds,
+                rehearse=recipes.rehearses,
+                variables=environment.variables if recipes.rehearses else {},
             )
             made_of["build"] = recipes.handler
             builds = recipes.describe(described)

@@ -1,4 +1,4 @@
-"""The recipes of a publisher and their builder."""
+"""The recipes of a publisher, its rehearsals, and their builder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Recipes"]
 
 
 class Recipes(NamedTuple):
-    """The recipes of a publisher.
+    """The jobs of a publisher with recipes, or of one that rehearses.
 
     Attributes:
         recipes: each applies to the repositories that have its model.
@@ -22,6 +22,7 @@ class Recipes(NamedTuple):
         max_builds: how many builds run at a time.
         handler: the ARN of the store's handler, which builds.
         describe: publishes the description among the assets, and returns the arguments of the function that builds.
+        rehearses: whether archives with golden requests are rehearsed.
     """
 
     recipes: tuple[DeclaredRecipe, ...]
@@ -29,3 +30,4 @@ class Recipes(NamedTuple):
     max_builds: int
     handler: str
     describe: Callable[[PublisherDescription], Builds]
+    rehearses: bool = False

@@ -1,0 +1,85 @@
+"""A publisher with `rehearse=True`: ensembles with golden requests are rehearsed before callers get them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Outcome, run
+
+from cdk_triton import ServingPlatform
+from cdk_triton.cli.fleet import execution
+from cdk_triton.protocol.layout import ARTIFACTS_PREFIX, REHEARSALS
+from cdk_triton_local.aws import LocalAws
+from deployed_fleet import DeployedFleet
+
+__all__ = ["run"]
+
+PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
+FLEET = ("--fleet", "Serving/Fleet")
+
+CONFIG = """
+backend: "python"
+max_batch_size: 4
+input { name: "x" data_type: TYPE_FP32 dims: 2 }
+output { name: "label" data_type: TYPE_STRING dims: 1 }
+"""
+MODEL = """
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        label = pb_utils.Tensor("label", np.array([[b"LABEL"]], dtype=object))
+        return [pb_utils.InferenceResponse([label]) for request in requests]
+"""
+REQUEST = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 2], "data": [1.0, 2.0]}]}
+SETTINGS = '[[rehearsal.requests]]\nrequest = "golden/one.json"\nlabel = "cat"\n'
+
+
+def write(directory: Path, name: str, *, label: str, golden: bool = True) -> None:
+    """A repository whose model answers with a label, and a golden request that expects a cat."""
+    root = directory / name
+    (root / f"{name}/1").mkdir(parents=True, exist_ok=True)
+    (root / f"{name}/config.pbtxt").write_text(CONFIG)
+    (root / f"{name}/1/model.py").write_text(MODEL.replace("LABEL", label))
+    if golden:
+        (root / "golden").mkdir(exist_ok=True)
+        (root / "golden/one.json").write_text(json.dumps(REQUEST))
+        (root / "cdk-triton.toml").write_text(SETTINGS)
+
+
+@pytest.fixture(name="account")
+def _account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeployedFleet]:
+    with LocalAws(tmp_path / "aws") as aws:
+        fleet = DeployedFleet(aws, tmp_path, PLATFORM, rehearse=True)
+        for name, value in aws.environment().items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.delenv("AWS_PROFILE", raising=False)
+        monkeypatch.setattr(execution, "POLL_SECONDS", 0.02)
+        yield fleet
+
+
+def test_an_ensemble_that_answers_otherwise_is_reported_and_the_others_go_on(
+    account: DeployedFleet, run: Any, tmp_path: Path
+) -> None:
+    tenants = tmp_path / "tenants"
+    write(tenants, "cats", label="cat")
+    write(tenants, "dogs", label="dog")
+    write(tenants, "plain", label="dog", golden=False)
+
+    found: Outcome = run("fleet", "publish", tenants, *FLEET)
+
+    assert found.status == 1
+    assert "failed dogs: the rehearsal of 'dogs' for 25.09-a10g failed: golden/one.json: " in found.out
+    assert sorted(account.current()) == ["cats", "plain"]
+    keys = [each["Key"] for each in account.s3.list_objects_v2(Bucket=account.bucket)["Contents"]]
+    passed = [key for key in keys if key.startswith(ARTIFACTS_PREFIX) and f"/{REHEARSALS}" in key]
+    assert [key.split("/")[1] for key in passed] == ["cats"]
+
+    write(tenants, "dogs", label="cat")
+    found = run("fleet", "publish", tenants, *FLEET)
+    assert (found.status, sorted(account.current())) == (0, ["cats", "dogs", "plain"])
