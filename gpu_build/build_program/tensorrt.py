@@ -5,6 +5,7 @@ The step is described where it is written, `cdk_triton.artifacts.recipes.tensorr
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -19,6 +20,9 @@ from .trtexec import find_trtexec
 __all__ = ["build"]
 
 _STATIC = "Static model does not take explicit shapes"  # sampleEngines.cpp, setupNetworkAndConfig
+# importFallbackPluginImporter of onnx-tensorrt (builtin_op_importers.cpp, onnxOpImporters.cpp)
+_NO_PLUGIN = "Plugin not found, are the plugin name, version, and namespace correct?"
+_SEARCHED = re.compile(r"Searching for plugin: (?P<operator>[^,\s]+),")
 _NO_PARITY = {"checked": False, "reason": "switched off in the recipe (parity=None)"}
 _FIRST_WITH_64_BITS = 10
 _FIRST_WITH_STATIC_PLUGINS = (8, 6)
@@ -89,12 +93,26 @@ def _compile(step: Mapping[str, Any], work: Work, trtexec: Sequence[str], onnx: 
     try:
         run(step["flags"])
     except BuildError as error:
+        if any(_NO_PLUGIN in line for line in error.log):
+            raise _without_plugin(step, error) from error
         is_static = any(_STATIC in line for line in error.log)
         if step["flags_if_static"] is None or not is_static:
             raise
         run(step["flags_if_static"])
     if not plan.is_file() or plan.stat().st_size == 0:
         raise BuildError(f"{step['name']}: trtexec ended well and wrote no plan")
+
+
+def _without_plugin(step: Mapping[str, Any], error: BuildError) -> BuildError:
+    """An operator that TensorRT does not have is searched for among the plugins; the last search found none."""
+    searched = [found["operator"] for found in map(_SEARCHED.search, error.log) if found is not None]
+    operator = f"the operator {searched[-1]}" if searched else "an operator of the network"
+    having = "none of the libraries in plugins has it" if step["plugins"] else "the recipe has no plugins"
+    return BuildError(
+        f"{step['name']}: TensorRT does not have {operator}, and {having}: name its library in plugins= of the recipe, "
+        "or export the network without the operator",
+        error.log,
+    )
 
 
 def _inputs_of_network(reference: Reference | None, major: int) -> list[dict[str, Any]]:
