@@ -246,6 +246,7 @@ def test_the_variables_of_the_models_are_those_of_a_rehearsal(world: World, tmp_
         (verdict,) = judge([Listed("tenant", tmp_path / "tenant")], described, recheck=True)
         assert verdict.errors == []
         found[rehearse] = verdict.rehearsal
+    rehearsal = found[True]
     assert found[False] is None
-    assert found[True] is not None
-    assert found[True].document["environment"]["TABLE"] == "prices"
+    assert rehearsal is not None
+    assert rehearsal.document["environment"]["TABLE"] == "prices"
