@@ -25,6 +25,7 @@ from examples.reference_systems.image_classification import ImageClassification
 from examples.reference_systems.onnx_models import OnnxModels
 from examples.reference_systems.tensorrt_tenants import TensorRTTenants
 from examples.reference_systems.text_generation import TextGeneration, TextStreaming
+from examples.reference_systems.tree_models import TreeModels
 from examples.reference_systems.two_ensembles import TwoEnsembles, text_repository
 
 
@@ -37,6 +38,7 @@ def add_stacks(scope: Construct, *, text: ModelRepository | None = None) -> None
     TensorRTTenants(scope, "TensorRTTenants", store=store)
     TextGeneration(scope, "TextGeneration", store=store)
     TextStreaming(scope, "TextStreaming", store=store)
+    TreeModels(scope, "TreeModels", store=store)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -108,6 +109,14 @@ def questions() -> Iterator[Question]:
         lambda answer: text_of(answer["text"].ravel()[0]),
         PARIS,
     )
+    for name, told, right in (
+        ("wine", lambda answer: f"cultivar {answer['output__0'][0].argmax()}", "cultivar 0"),
+        ("cancer", lambda answer: f"malignant: {answer['output__0'][0][0]:.0%}", "malignant: 99%"),
+        ("diabetes", lambda answer: f"progression {answer['output__0'][0]:.0f}", "progression 250"),
+    ):
+        yield Question(
+            "TreeModels", f"{name.title()}Model", f"a row of {name}", {"input__0": unseen_row(name)}, told, right
+        )
 
 
 @dataclass(frozen=True)
@@ -168,6 +177,12 @@ def tokens(*sentences: str) -> dict[str, npt.NDArray[np.int32]]:
         "token_ids": np.array([each.ids for each in encoded], dtype=np.int32),
         "attn_mask": np.array([each.attention_mask for each in encoded], dtype=np.int32),
     }
+
+
+def unseen_row(tenant: str) -> npt.NDArray[np.float32]:
+    """The features that the training of a tenant's tree model did not see."""
+    request = json.loads((ASSETS / "tree_models" / tenant / "golden/row.json").read_text(encoding="utf-8"))
+    return np.array([request["inputs"][0]["data"]], dtype=np.float32)
 
 
 def class_of(probabilities: npt.NDArray[np.float32], repository: str) -> str:

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
     from golden_messages import Messages
 
-SYSTEMS = ["TwoEnsembles", "ImageClassification", "OnnxModels", "TensorRTTenants", "TextGeneration", "TextStreaming"]
+SYSTEMS = [
+    *("TwoEnsembles", "ImageClassification", "OnnxModels", "TensorRTTenants", "TextGeneration", "TextStreaming"),
+    "TreeModels",
+]
 STACKS = ["TritonArtifacts", *SYSTEMS]
 
 BERT = """
@@ -47,6 +50,7 @@ def write_repositories(world: World) -> None:
     shutil.copytree(world.root / "model_assets" / "sentence_embedding", assets / "sentence_embedding", ignore=prepared)
     shutil.copytree(world.root / "model_assets" / "tensorrt_tenants", assets / "tensorrt_tenants", ignore=prepared)
     shutil.copytree(world.root / "model_assets" / "text_generation", assets / "text_generation", ignore=prepared)
+    shutil.copytree(world.root / "model_assets" / "tree_models", assets / "tree_models")
     network = onnx.parser.parse_model(BERT).SerializeToString()
     for repository in ("sentence_embedding", "tensorrt_tenants"):
         (assets / repository / "bert" / "bert.onnx").write_bytes(network)

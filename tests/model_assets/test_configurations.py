@@ -9,6 +9,7 @@ import pytest
 from cdk_triton.triton import Model, ModelRepository
 from cdk_triton.triton.schema import ModelConfig
 from examples.reference_systems.bert import BERT, SHAPES
+from examples.reference_systems.tree_models import TENANTS
 
 ASSETS = Path(__file__).parents[2] / "model_assets"
 REPOSITORIES = (
@@ -19,6 +20,7 @@ REPOSITORIES = (
     "tensorrt_tenants",
     "text_generation",
 )
+TREES = tuple(f"tree_models/{tenant}" for tenant in TENANTS)
 NEVER_JOINED = {"ensemble", "preprocess"}
 """An ensemble joins no requests, its steps do. One damaged image fails the whole batch of DALI."""
 LONGEST_DELAY = 10_000
@@ -33,7 +35,7 @@ def models(repository: str) -> list[tuple[Model, ModelConfig]]:
     return found
 
 
-@pytest.mark.parametrize("repository", REPOSITORIES)
+@pytest.mark.parametrize("repository", [*REPOSITORIES, *TREES])
 def test_requests_are_joined_and_none_waits_long_for_others(repository: str) -> None:
     for model, config in models(repository):
         assert config.HasField("dynamic_batching") == (model.name not in NEVER_JOINED), model.name

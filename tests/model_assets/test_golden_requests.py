@@ -11,6 +11,7 @@ import pytest
 
 from cdk_triton.cli.rehearsal.running import rehearse_or_say_why
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
+from examples.reference_systems.tree_models import TENANTS
 
 SENTENCES = ["A man is eating food.", "A man is eating a piece of bread."]
 
@@ -42,7 +43,10 @@ def test_the_cat_is_a_cat(model_assets: Path) -> None:
 @pytest.mark.server
 @pytest.mark.parametrize(
     ("name", "mode"),
-    [("image_classification", "single"), ("onnx_models/images", "multi"), ("onnx_models/texts", "multi")],
+    [
+        *(("image_classification", "single"), ("onnx_models/images", "multi"), ("onnx_models/texts", "multi")),
+        *((f"tree_models/{tenant}", "multi") for tenant in TENANTS),
+    ],
 )
 def test_a_repository_without_recipes_answers_as_recorded(
     model_assets: Path, name: str, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -18,6 +18,7 @@ REPOSITORIES = (
     "sentence_embedding",
     "tensorrt_tenants",
     "text_generation",
+    "tree_models/wine",
 )
 
 

@@ -15,6 +15,7 @@ from tools.generate._shapes import for_dark_pages
 from cdk_triton.triton import Model, ModelRepository
 from cdk_triton.triton.schema import DataType, ModelConfig
 from examples.reference_systems.assets import ASSETS, PLATFORM
+from examples.reference_systems.tree_models import TENANTS
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,16 @@ SYSTEMS = {
         (("tenant-1", "tensorrt_tenants"), ("tenant-2", "tensorrt_tenants")),
         more="… and as many as you name: each a copy of the one archive",
     ),
+    "tree_models": System(
+        "Tree models of three tenants share one endpoint",
+        tuple((tenant, f"tree_models/{tenant}") for tenant in TENANTS),
+    ),
     "text_generation": System("A prompt becomes a text", (("smollm2", "text_generation"),)),
 }
 BACKENDS = {
     "python": "Python",
     "dali": "DALI",
+    "fil": "FIL",
     "onnxruntime": "ONNX Runtime",
     "tensorrt": "TensorRT plan",
 }

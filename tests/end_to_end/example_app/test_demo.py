@@ -113,7 +113,7 @@ def test_all_systems_are_deployed_answer_rightly_and_are_taken_down(start: Start
     assert reference.returncode == 0, printed
     stacks = (
         *("ImageClassification", "TwoEnsembles", "OnnxModels"),
-        *("TensorRTTenants", "TextGeneration", "TextStreaming"),
+        *("TensorRTTenants", "TextGeneration", "TextStreaming", "TreeModels"),
     )
     table = printed.partition("==> Asking every system")[2].partition("\nReal")[0]
     assert all(re.search(rf"^{stack} .* \d+ ms +\d+ ms *$", table, re.MULTILINE) for stack in stacks)
