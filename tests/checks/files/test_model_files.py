@@ -78,6 +78,7 @@ def test_every_backend_asks_for_a_file_of_its_own_name(
         ('backend: "openvino"', ("model.xml", "model.bin")),
         ('backend: "openvino" default_model_filename: "a.onnx"', ("a.onnx",)),
         ('backend: "fil"', ("xgboost.model",)),
+        ('backend: "fil" default_model_filename: "big"', ("big/xgboost.model",)),
         ('backend: "fil" parameters { key: "model_type" value { string_value: "lightgbm" } }', ("model.txt",)),
         ('backend: "fil" parameters { key: "model_type" value { string_value: "new" } }', ("any",)),
         ('backend: "python" default_model_filename: "sub/model.py"', ("sub/model.py",)),

@@ -216,8 +216,8 @@ def backend_files(context: CheckContext) -> Iterator[BackendFile]:
             path = directory if named is None else below(directory, named[0])
             is_own = path.parts[: len(model.directory.parts)] == model.directory.parts
             if named is not None and is_own:  # elsewhere is another model's business
-                if backend == "onnxruntime" and not files.has(path) and files.has_directory(path):
-                    path = path / "model.onnx"
+                if not files.has(path) and files.has_directory(path):
+                    path = path / _in_directory(backend, config, context.platform)
                 others = _alternatives(config, backend, directory)
                 yield BackendFile(owner, backend, directory, path, named[0], others, files, named[1])
 
@@ -244,13 +244,20 @@ def _named(
     if backend == "tensorflow":
         return ("model.graphdef" if config.platform == "tensorflow_graphdef" else "model.savedmodel"), ""
     if backend == "fil":
-        name = fil_parameters.FILES.get(fil_parameters.FilParameters.of(config, platform).model_type)
-        return None if name is None else (name, "")
+        name = _in_directory(backend, config, platform)
+        return (name, "") if name else None
     if backend == "pytorch" and is_aoti:
         return "model.pt2", ""
     if backend == "pytorch" and config.runtime == "model.py":
         return "model.py", ""
     return (_DEFAULT[backend], "") if backend in _DEFAULT else None
+
+
+def _in_directory(backend: str, config: ModelConfig, platform: ServingPlatform | None) -> str:
+    """The file that a backend loads from the directory that a configuration names; "" if the directory is meant."""
+    if backend == "fil":  # src/model.h
+        return fil_parameters.FILES.get(fil_parameters.FilParameters.of(config, platform).model_type, "")
+    return "model.onnx" if backend == "onnxruntime" else ""
 
 
 def _alternatives(config: ModelConfig, backend: str, directory: PurePosixPath) -> tuple[PurePosixPath, ...]:
