@@ -41,7 +41,7 @@ def test_a_rehearsal_says_what_the_models_need(rehearsed: Rehearse) -> None:
     host, shared = found["memory"]["host"], found["memory"]["shared"]
     assert host["loaded"] > 100 > host["unloaded"] > host["before"] == host["after"] == 0
     assert host["peak"] >= host["loaded"]
-    assert shared["peak"] >= 1
+    assert shared["peak"] <= shared["size"]  # other tests use it, too
     assert found["server"]["version"] == "2.51.0"
     assert [each.partition(":")[0] for each in found["skipped"]] == ["gpu_memory_mib", "p99_milliseconds"]
     assert set(found["differs"]) == {"role", "network", "driver"}
