@@ -146,7 +146,7 @@ def build_gpu(account: Account, platform: ServingPlatform) -> Answer:
     if quota is None:
         return unlisted(subject, name, account)
     if quota.value == 0:
-        fix = f"{request_of(quota, account, 1)}; a repository without recipes builds nothing"
+        fix = f"{request_of(quota, account, 1)}; a repository without recipes and golden requests needs no job"
         return Answer(
             subject=subject,
             state=State.ERROR,
