@@ -140,7 +140,7 @@ def build_gpu(account: Account, platform: ServingPlatform) -> Answer:
             state=State.WARNING,
             found=f"neither CodeBuild nor SageMaker Processing has the {platform.gpu} of {platform.instance_type}",
             fix="build on a machine of your own and put the results into the repository, or serve on another GPU; a "
-            "repository without recipes needs neither",
+            "repository without recipes and golden requests needs neither",
         )
     quota = quotas(account, service, [name]).get(name)
     if quota is None:
