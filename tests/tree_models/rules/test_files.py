@@ -91,6 +91,14 @@ JSON = ("CT820", "model/1/xgboost.json", "")
         pytest.param("xgboost.json", b"{}", fil(), [JSON], id="an empty object"),
         pytest.param("xgboost.json", b"<html>", fil(), [JSON], id="a page"),
         pytest.param("xgboost.json", xgboost_json(), fil(), [], id="a model"),
+        pytest.param("xgboost.json", b'[{"nodeid": 0, "leaf": 1}]', fil(), [JSON], id="the dump of a model"),
+        pytest.param(
+            "model.txt",
+            b'{"name": "tree", "tree_info": []}',
+            fil(model_type="lightgbm"),
+            [("CT820", "model/1/model.txt", "")],
+            id="the dump of a model of LightGBM",
+        ),
         pytest.param(
             "xgboost.json", lightgbm(), fil(), [("CT821", "model/1/xgboost.json", "")], id="a model of LightGBM"
         ),

@@ -94,6 +94,16 @@ def test_outputs(
     assert [place for place in found if place[0] == "CT826"] == expected
 
 
+@pytest.mark.parametrize(
+    ("classes", "size", "is_found"), [(0, 5, False), (0, 4, True), (3, 15, False), (3, 5, True), (3, -1, True)]
+)
+def test_shapley_values(messages: Messages, write: Write, classes: int, size: int, *, is_found: bool) -> None:
+    more = f'output {{ name: "treeshap_output" data_type: TYPE_FP32 dims: {size} }}'
+    config = fil(CONFIG + more, is_classifier="true", threshold="0.5")
+    found = shapes(write, messages, config, xgboost_json(classes=classes, objective="multi:softprob"))
+    assert found == [("CT826", PATH, "output[1].dims")] * is_found
+
+
 def test_the_old_optimizations_write_something_else(messages: Messages, write: Write) -> None:
     config = fil(CONFIG.replace("dims: 1", "dims: 7"), use_experimental_optimizations="true")
     assert shapes(write, messages, config, xgboost_json()) == []

@@ -24,6 +24,13 @@ _NEW_FIELDS = {
     "boost_from_average": ((3, 0, 1), "1.7"),
 }
 _READS_BINARY_OF_2 = (3, 9, 0)  # https://github.com/dmlc/treelite/issues/492
+_SAVES = {
+    "xgboost": "save the model again with XGBoost's save_model, not with dump_model",
+    "xgboost_json": "save the model again with XGBoost's save_model, not with dump_model",
+    "xgboost_ubj": "save the model again with XGBoost's save_model, not with dump_model",
+    "lightgbm": "save the model again with LightGBM's save_model, not with dump_model",
+    "treelite_checkpoint": "write the checkpoint again with Treelite's serialize",
+}
 _CHECKPOINT_WORDS = {
     2: "Cannot deserialize model from a different version of Treelite.",
     3: "Cannot load model from a different major Treelite version or a version before 2.4.0.",
@@ -84,9 +91,14 @@ def damaged_file(each: FilFile) -> Iterator[Problem]:
         The rule does not open files of more than 64 MiB.
     """
     if isinstance(each.content, Damaged):
-        kind = LIBRARIES.get(each.model.parameters.model_type)  # type: ignore[call-overload]
-        wanted = f" (model_type {each.model.parameters.model_type!r}: {kind})" if kind else ""
-        yield each.unloadable(f"the file {each.content.reason}{wanted}", "save the model again with its library")
+        wanted = each.model.parameters.model_type
+        kind = LIBRARIES.get(wanted)  # type: ignore[call-overload]
+        reason = each.content.reason
+        if kind is not None and each.content.format not in (None, wanted):
+            reason = f"is not {kind}"  # what it lacks in the other format would mislead
+        elif kind is not None:
+            reason = f"{reason} (model_type {wanted!r}: {kind})"
+        yield each.unloadable(f"the file {reason}", _SAVES.get(wanted, "save the model again with its library"))
 
 
 @fil_file_rule(

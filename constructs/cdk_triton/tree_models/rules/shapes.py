@@ -82,6 +82,8 @@ def other_outputs(each: FilForest) -> Iterator[Problem]:
     | binary classifier, before 25.09 | `true` | 2 |
     | any other, or `is_classifier: "false"` | `false` | 1, or the number of classes |
 
+    The optional output `treeshap_output` has a Shapley value for each feature and one more, for each class.
+
     Example:
         # model/config.pbtxt
         backend: "fil"
@@ -112,6 +114,7 @@ def other_outputs(each: FilForest) -> Iterator[Problem]:
         Without a serving platform, the rule accepts 1 and 2 for the probabilities of a binary classifier. It does not
         run for models with `use_experimental_optimizations`.
     """
+    yield from _shapley_values(each)
     sizes = _written_sizes(each)
     for index, tensor in enumerate(each.owner.config.output):
         shape = _shape(tensor)
@@ -126,6 +129,23 @@ def other_outputs(each: FilForest) -> Iterator[Problem]:
             f"{in_words(map(str, sizes))}, because {each.file.each.path} predicts {classes}",
             f"write dims: [ {sizes[0]} ]" + ("" if proba or each.forest.classes == 1 else _probabilities(each)),
         )
+
+
+def _shapley_values(each: FilForest) -> Iterator[Problem]:
+    """A problem of `treeshap_output`, whose size src/model.h has in a comment."""
+    forest = each.forest
+    for index, tensor in enumerate(each.owner.config.output):
+        values = _values_in_output(_shape(tensor))
+        if tensor.name != "treeshap_output" or values is None or forest.features is None or forest.targets > 1:
+            continue
+        size = forest.classes * (forest.features + 1)
+        if values != size:
+            yield each.owner.problem(
+                f"output[{index}].dims",
+                f"'treeshap_output' has {values} values for a row, but FIL writes {size}: one for each of "
+                f"{forest.features} features and one more, for each class",
+                f"write dims: [ {size} ]",
+            )
 
 
 def _probabilities(each: FilForest) -> str:
