@@ -49,6 +49,7 @@ STRICTER_THAN_THE_JUDGE: Final[Mapping[str, str]] = {
         ("CT815", "CT816", "CT817"), "the real backend loads it, and answers no request as its author wants"
     ),
     **dict.fromkeys(("CT820", "CT821", "CT822", "CT823", "CT824", "CT825", "CT826"), FILES),
+    "CT828": "the real backend loads it, and the server refuses every request",
     **dict.fromkeys(("CT602", "CT610"), GPU),
     "CT604": BACKEND,
     "CT652": ENDPOINT,
