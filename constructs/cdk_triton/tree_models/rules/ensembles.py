@@ -78,8 +78,8 @@ def squeezed_output(context: CheckContext) -> Iterator[Problem]:
             yield ensemble.problem(
                 end.field,
                 f"the output 'output__0' of {source.model.name!r} has a dimension of 1, which FIL removes, so the "
-                f"server would respond to every request with an error: unexpected shape for input '{end.tensor}' for model "
-                f"'{end.model.name}'. Expected [{expected}]",
+                f"server would respond to every request with an error: unexpected shape for input '{end.tensor}' for "
+                f"model '{end.model.name}'. Expected [{expected}]",
                 f"add reshape {{ shape: [ {dims} ] }} to the output of {source.model.name!r}",
             )
 
