@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from cdk_triton.checks.context import CheckContext, per_check
@@ -13,6 +11,7 @@ from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, 
 from cdk_triton.checks.derived.completion import known_backend
 from cdk_triton.checks.derived.configured import ConfiguredModel, completed_pair, configured
 from cdk_triton.checks.registry import Problem, rules_about, would_not_load
+from cdk_triton.pytorch_models.naming import Naming, index_in, naming_of
 from cdk_triton.pytorch_models.reader.file import TorchFile, torch_file
 from cdk_triton.pytorch_models.reader.signature import Argument, Forward
 from cdk_triton.triton.model import Model
@@ -24,14 +23,11 @@ if TYPE_CHECKING:
     from cdk_triton.triton.schema import ModelSequenceBatching
 
 __all__ = [
-    "Naming",
     "ScriptedModel",
     "compiled_rule",
-    "index_in",
     "is_compiled",
     "is_passed",
     "is_scripted",
-    "naming_of",
     "scripted_models",
     "scripted_rule",
     "torch_contents",
@@ -39,15 +35,6 @@ __all__ = [
 ]
 
 _CONTROLS = ("CONTROL_SEQUENCE_START", "CONTROL_SEQUENCE_END", "CONTROL_SEQUENCE_READY", "CONTROL_SEQUENCE_CORRID")
-_INDEX = re.compile(r"[0-9]*", re.ASCII)
-
-
-class Naming(Enum):
-    """How the backend finds the argument of an input: `GetNamingConvention` of `src/pt/model_instance_state.cc`."""
-
-    ARGUMENT = "the names of the arguments of forward"
-    INDEX = "<name>__<index>"
-    ORDER = "the order in the configuration"
 
 
 def is_scripted(context: CheckContext, model: Model) -> bool:
@@ -161,21 +148,6 @@ scripted_rule = rules_about(scripted_models)
 """Register a rule about each TorchScript file with its configuration; the parameters are those of `rule`."""
 
 
-def naming_of(names: list[str], arguments: list[str]) -> Naming:
-    """How the backend finds the arguments of inputs, or with no arguments the places of outputs."""
-    if arguments and all(name in arguments for name in names):
-        return Naming.ARGUMENT
-    return Naming.INDEX if all(index_in(name) is not None for name in names) else Naming.ORDER
-
-
 def is_passed(control: ModelSequenceBatching.ControlInput) -> bool:
     """Whether the backend passes a control of sequences to the model."""
     return any(enum_name(one, "kind") in _CONTROLS for one in control.control)
-
-
-def index_in(name: str) -> int | None:
-    """The index in a name of the form `<name>__<index>`; None for another name. The first `__` counts."""
-    _, delimiter, index = name.partition("__")
-    if not delimiter or not _INDEX.fullmatch(index):
-        return None
-    return int(index[:9] or 0)

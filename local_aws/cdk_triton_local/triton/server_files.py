@@ -1,8 +1,8 @@
 """Arranges the tritonserver of the `nvidia-pytriton` distribution for the backends of SageMaker's images.
 
 The distribution brings the server (2.51, release 24.10), the Python backend and one stub per Python version. The
-backends `tensorrt`, `onnxruntime`, `dali` and `fil` are added as Python-based backends (a directory with a `model.py`),
-which Triton finds by the same name, so that configurations stay what they are.
+backends `tensorrt`, `onnxruntime`, `dali`, `fil` and `pytorch` are added as Python-based backends (a directory with a
+`model.py`), which Triton finds by the same name, so that configurations stay what they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from cdk_triton_local.process import child_environment
 
 __all__ = ["STAND_IN_BACKENDS", "ServerFiles", "arrange_server_files"]
 
-STAND_IN_BACKENDS = ("dali", "fil", "onnxruntime", "tensorrt")
+STAND_IN_BACKENDS = ("dali", "fil", "onnxruntime", "pytorch", "tensorrt")
+
+_MISSING_BACKENDS = ("identity", "openvino", "repeat", "square", "tensorflow")
+"""The backends of the images that have no stand-in: their models are rejected with one sentence."""
 
 PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -82,9 +85,10 @@ def arrange_server_files(directory: Path) -> ServerFiles:
     with (backends / "python" / "triton_python_backend_utils.py").open("a", encoding="utf-8") as utilities:
         utilities.write(_PRINTS)
     stub = _stub(server, backends / "python")
-    for name in STAND_IN_BACKENDS:
+    modules = {**{name: name for name in STAND_IN_BACKENDS}, **dict.fromkeys(_MISSING_BACKENDS, "missing")}
+    for name, module in modules.items():
         (backends / name).mkdir()
-        (backends / name / "model.py").write_text(_STAND_IN.format(packages=_package_directories(), name=name))
+        (backends / name / "model.py").write_text(_STAND_IN.format(packages=_package_directories(), name=module))
     return ServerFiles(
         program=server / "bin" / "tritonserver",
         backends=backends,

@@ -204,6 +204,20 @@ ensemble_scheduling { step { model_name: "model" model_version: -1
 """
 
 
+def test_a_backend_that_this_machine_lacks_is_no_fault_of_the_repository(run: Any, tmp_path: Path) -> None:
+    root = tmp_path / "models"
+    (root / "model/1").mkdir(parents=True)
+    (root / "model/config.pbtxt").write_text(
+        CONFIG.replace('"python"', '"openvino"').replace("STRING", "FP32").replace("KIND_GPU", "KIND_CPU")
+    )
+    (root / "model/1/model.xml").write_text("<net/>")
+    (root / "model/1/model.bin").write_text("weights")
+    outcome = run("validate", root, "--load")
+    assert outcome.status == 1
+    assert "models: not runnable here: model 'model' does not load" in " ".join(outcome.out.split())
+    assert "this machine does not have the backend openvino" in " ".join(outcome.out.split())
+
+
 def test_several_repositories_are_reported_each(run: Any, repository: Callable[..., Path], tmp_path: Path) -> None:
     root = repository(comparison='label = "dog"')
     other = shutil.copytree(root, tmp_path / "other/models")

@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,14 @@ parameters { key: "predict_proba" value { string_value: "true" } }
 """
 CORPUS = Path(__file__).parents[2] / "tree_models" / "corpus"
 FOREST = "xgboost-3.2-multi.ubj"
+TORCH_CONFIG = """
+backend: "pytorch"
+max_batch_size: 4
+input { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
+input { name: "x" data_type: TYPE_FP32 dims: [ 4 ] }
+output { name: "sum" data_type: TYPE_FP32 dims: [ 4 ] }
+"""
+TORCH = Path(__file__).parents[2] / "pytorch_models" / "files" / "function.pt"
 
 ONE_ROW = '[{"IN": {"minimum": [1, 2], "optimum": [1, 2], "maximum": [1, 2]}}]'
 
@@ -88,6 +97,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, bench_in: Any, packed: Any) 
         profiles=packed({"m/config.pbtxt": PLAN_CONFIG, "m/1/model.plan": stand_in_plan(add_one(ONE_ROW))}),
         forest=packed({"m/config.pbtxt": FOREST_CONFIG, "m/1/xgboost.ubj": (CORPUS / FOREST).read_bytes()}),
         dali=packed({"m/config.pbtxt": DALI_CONFIG, "m/1/dali.py": DALI_PY}),
+        missing=packed({"m/config.pbtxt": f'backend: "openvino" {TENSORS}', "m/1/model.xml": "<net/>"}),
+        torch=packed({"m/config.pbtxt": TORCH_CONFIG, "m/1/model.pt": TORCH.read_bytes()}),
         real=packed({"m/config.pbtxt": PLAN_CONFIG, "m/1/model.plan": b"ftrt" + bytes(100)}),
         rotate=packed({"m/config.pbtxt": DALI_CONFIG, "m/1/dali.py": DALI_PY.replace("fn.resize", "fn.rotate")}),
     )
@@ -118,6 +129,26 @@ def test_a_tree_model_answers_with_the_predictions_of_its_framework(messages: Me
     assert output["shape"] == [4, 3]
     assert np.allclose(np.reshape(output["data"], (4, 3)), expected[FOREST][:4], rtol=0, atol=1e-5)
     (line,) = introductions(fleet, "fil")
+    messages.record("log", line)
+
+
+def test_a_backend_that_only_the_images_have_is_named(fleet: Any) -> None:
+    response = fleet.send("fleet", b"{}", model="missing")
+    assert response.status >= 400
+    said = "this machine does not have the backend openvino, for which the local AWS has no stand-in"
+    assert said in json.loads(response.body)["OriginalMessage"]
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="the extra torch is not installed")
+def test_torchscript_answers(messages: Messages, fleet: Any) -> None:
+    row = {"shape": [1, 4], "datatype": "FP32", "data": [1.0, 2.0, 3.0, 4.0]}
+    response = fleet.send(
+        "fleet", json.dumps({"inputs": [{"name": name, **row} for name in "yx"]}).encode(), model="torch"
+    )
+    assert response.status == 200, response.body
+    (output,) = json.loads(response.body)["outputs"]
+    assert output["data"] == [2.0, 4.0, 6.0, 8.0]
+    (line,) = introductions(fleet, "pytorch")
     messages.record("log", line)
 
 

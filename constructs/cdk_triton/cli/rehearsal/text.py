@@ -25,10 +25,14 @@ def as_lines(name: str, rehearsed: Rehearsed) -> Iterator[str]:
         name: the repository.
         rehearsed: how it went.
     """
+    from cdk_triton_local.triton.backends import LACKING
+
     if rehearsed.reason is None:
         yield bold(fold(f"{name}: {_summary(rehearsed)}", width(), hanging=_INDENT))
     else:
-        line = fold(printable(f"{name}: error: {rehearsed.reason}"), width(), hanging=_INDENT)
+        # The images have a backend that this machine lacks: nothing is known about the repository.
+        said = "not runnable here" if LACKING in rehearsed.reason else "error"
+        line = fold(printable(f"{name}: {said}: {rehearsed.reason}"), width(), hanging=_INDENT)
         yield line.replace(" error: ", f" {coloured('error', 'error')}: ", 1)
         if _is_random(rehearsed):
             yield fold(

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from cdk_triton._wording import listed_in_quotes
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend
-from cdk_triton.pytorch_models.models import Naming, ScriptedModel, index_in, naming_of, scripted_rule
+from cdk_triton.pytorch_models.models import ScriptedModel, scripted_rule
+from cdk_triton.pytorch_models.naming import Naming, index_in, naming_of
 from cdk_triton.pytorch_models.reader.signature import Argument, Type
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import enum_name

@@ -8,13 +8,8 @@ from collections.abc import Iterator
 from cdk_triton._wording import listed
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend
-from cdk_triton.pytorch_models.models import (
-    Naming,
-    ScriptedModel,
-    index_in,
-    is_passed,
-    scripted_rule,
-)
+from cdk_triton.pytorch_models.models import ScriptedModel, is_passed, scripted_rule
+from cdk_triton.pytorch_models.naming import Naming, index_in
 from cdk_triton.triton.findings import Severity
 
 _SOURCE = "src/pt/model_instance_state.cc"

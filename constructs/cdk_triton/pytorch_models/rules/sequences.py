@@ -9,7 +9,8 @@ from cdk_triton.checks.derived.configured import ConfiguredModel
 from cdk_triton.checks.derived.releases import is_older
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend
-from cdk_triton.pytorch_models.models import index_in, is_passed, scripted_models, torchscript_rule
+from cdk_triton.pytorch_models.models import is_passed, scripted_models, torchscript_rule
+from cdk_triton.pytorch_models.naming import index_in
 from cdk_triton.pytorch_models.types import TORCH_TYPES
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import enum_name

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cdk_triton.tree_models.parameters import FILES, FilParameters
+from cdk_triton_local.triton.backends import LACKING
 from cdk_triton_local.triton.backends.triton_model import StandIn
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class TritonPythonModel(StandIn):
 def _forest(path: Path, config: Mapping[str, Any]) -> ForestModel:
     if find_spec("treelite") is None:
         raise ValueError(
-            "this machine does not have Treelite, with which the local AWS runs models of the backend fil; SageMaker's "
+            f"{LACKING} Treelite, with which the local AWS runs models of the backend fil; SageMaker's "
             "image has this backend. Install Treelite with: pip install 'cdk-triton[trees]'"
         )
     from cdk_triton_local.triton.backends.forest import ForestModel
