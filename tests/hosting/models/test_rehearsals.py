@@ -161,6 +161,19 @@ def test_every_ensemble_of_a_multi_model_is_rehearsed_once(world: World, app: cd
     assert {each.document["mode"] for each in plan.rehearsals} == {"multi"}
 
 
+def test_ensembles_with_one_archive_keep_their_own_golden_requests(
+    world: World, app: cdk.App, stack: cdk.Stack
+) -> None:
+    plain = world.repository()
+    limited, other = golden(plain, max_load_seconds=60), golden(plain, max_load_seconds=90)
+    ensembles = {"limited": limited, "other": other, "same": golden(plain, max_load_seconds=60), "plain": plain}
+    TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
+
+    plan = planned(world, app, stack)
+    assert len(plan.commits) == 1
+    assert [each.document["budgets"]["load_seconds"] for each in plan.rehearsals] == [60, 90]
+
+
 def test_each_platform_of_an_instance_pool_is_rehearsed(world: World, app: cdk.App, stack: cdk.Stack) -> None:
     repository = golden(world.repository())
     models = [

@@ -66,10 +66,11 @@ def artifact_resource(
         ConfigurationError: the store cannot read the stack's assets, or has no builder for the platform, which builds
             and rehearsals need.
     """
-    # One repository may serve under several names, but is committed once.
+    # One repository may serve under several names, but is committed once, and each different rehearsal of it is run.
     distinct = list({a.archive: a for a in artifacts.values()}.values())
     built = [artifact for artifact in distinct if artifact.build is not None]
-    rehearsals = [artifact.rehearsal for artifact in distinct if artifact.rehearsal is not None]
+    staged = [artifact.rehearsal for artifact in artifacts.values() if artifact.rehearsal is not None]
+    rehearsals = list({(each.prepared.prepared.repository.name, each.prepared.key): each for each in staged}.values())
     machine = None
     if built or (rehearsals and store.promotes_from is None):
         files = [file for each in built for file in each.prepared.s3_files.values()]
