@@ -24,6 +24,7 @@ from ..log import Log
 from ..stop import Stop
 from .account import Account
 from .document import RehearsalDocument
+from .privacy import printed_without_text
 from .processes import adopting, end_all
 
 __all__ = ["Answer", "RehearsalError", "Server", "serving"]
@@ -110,6 +111,7 @@ class Server:
         log: gets the lines that the server prints.
         stop: ends the rehearsal.
         account: who runs it; None for the account of this process.
+        private: whether text of requests stays out of the log, where a model may print it.
 
     Attributes:
         account: the argument.
@@ -122,8 +124,16 @@ class Server:
     """
 
     def __init__(
-        self, document: RehearsalDocument, root: Path, log: Log, stop: Stop, account: Account | None = None
+        self,
+        document: RehearsalDocument,
+        root: Path,
+        log: Log,
+        stop: Stop,
+        account: Account | None = None,
+        *,
+        private: bool = True,
     ) -> None:
+        self._private = private
         self._document = document
         self._root = root
         self._log = log
@@ -135,6 +145,7 @@ class Server:
         self._model = hashlib.sha256(document.repository.encode()).hexdigest()[:32]  # as SageMaker names models
         self.place = root / _SERVED[document.mode].format(self._model)
         self.load_seconds = 0.0
+        self._is_loaded = False
         self.stand_ins: dict[str, None] = {}
         self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self.version: str | None = None
@@ -165,6 +176,7 @@ class Server:
         if self._document.mode == "multi":  # SageMaker's servers are running when a model is loaded
             self.load_seconds = 0.0
             self.load_seconds = self.load(deadline)
+        self._is_loaded = True
 
     def load(self, deadline: float | None = None) -> float:
         """Load the models of a multi-model server, and return how many seconds that took.
@@ -267,11 +279,13 @@ class Server:
         for block in process.stdout:
             line = block.decode("utf-8", "replace").rstrip("\n")
             self.lines.append(line)
-            self._log.event("output", text=line)
+            shown = printed_without_text(line) if self._private and self._is_loaded else line
+            if shown or not line:
+                self._log.event("output", text=shown)
             found = _STAND_IN.search(line)
             if found is not None:
                 self.stand_ins[found["name"]] = None
-            elif not self.load_seconds:  # a warning about a request may have text of the request
+            elif not self._is_loaded:  # a warning about a request may have text of the request
                 self._read_start(line)
 
     def _read_start(self, line: str) -> None:
@@ -302,7 +316,7 @@ class Server:
             return
         if self._reader is not None:  # it ends with the output, unless a child of the server still holds it
             self._reader.join(_PING_SECONDS)
-        if self.load_seconds:
+        if self._is_loaded:
             raise RehearsalError(f"the server ended with exit status {status} before it answered")
         why = load_failures("\n".join(self.lines), self.place)
         if why.startswith("model "):

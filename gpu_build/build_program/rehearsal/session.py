@@ -16,6 +16,7 @@ from ..stop import Stop, StoppedError
 from .comparison import difference, figures_of
 from .document import GoldenRequest, RehearsalDocument
 from .memory import Memory, sampled_memory, shared_mib
+from .privacy import said_without_text
 from .repetition import Latencies, repeat
 from .server import Answer, RehearsalError, Server, serving
 from .tensors import AnswerError, Tensor, read_tensors
@@ -24,7 +25,6 @@ __all__ = ["Session"]
 
 _REPEATED_SECONDS = 5.0
 _REPEATED_SECONDS_OF_STAND_INS = 0.5  # enough to see that several requests at once are answered
-_SHORTEST_TEXT = 3
 _MESSAGE_CHARACTERS = 400
 # python_backend: src/shm_manager.cc. It advises an option of `docker run`, which a container of SageMaker cannot have.
 _NO_SHARED_MEMORY = re.compile(
@@ -180,28 +180,10 @@ def _more_shared_memory(_: object) -> str:
 def _answered(server: Server, body: bytes, content_type: str, *, watched: bool = True) -> Answer:
     answer = server.invoke(body, content_type, watched=watched)
     if answer.status != 200:
-        said = _without_texts(failed_request(answer.error, server.place), body, content_type)[:_MESSAGE_CHARACTERS]
+        said = said_without_text(failed_request(answer.error, server.place), body, content_type, server.place)
+        said = said[:_MESSAGE_CHARACTERS]
         raise AnswerError(f"the server answered with status {answer.status}: {said}")
     return answer
-
-
-def _without_texts(message: str, body: bytes, content_type: str) -> str:
-    """A message of a model, which may repeat what it was asked."""
-    try:
-        inputs = read_tensors(body, content_type, "inputs").values()
-    except AnswerError:
-        return message
-    texts = {" ".join(bytes(text).decode("utf-8", "replace").split()) for text in _texts(inputs)}
-    for text in sorted(texts, key=len, reverse=True):
-        if len(text) >= _SHORTEST_TEXT:
-            message = message.replace(text, "…")
-    return message
-
-
-def _texts(tensors: Any) -> Iterator[Any]:
-    for tensor in tensors:
-        if tensor.datatype == "BYTES":
-            yield from tensor.values
 
 
 def _compared(request: GoldenRequest, answer: Answer) -> Mapping[str, Any]:

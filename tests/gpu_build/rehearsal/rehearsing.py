@@ -86,10 +86,24 @@ def write_input(folder: Path, requests: Sequence[tuple[bytes, bytes | None]], **
     }
 
 
-def run_in(directory: Path, requests: Sequence[tuple[bytes, bytes | None]], **changed: Any) -> dict[str, Any]:
-    """Rehearse `in/repository` of a directory."""
+def run_in(
+    directory: Path,
+    requests: Sequence[tuple[bytes, bytes | None]],
+    printed: StringIO | None = None,
+    options: Mapping[str, Any] | None = None,
+    **changed: Any,
+) -> dict[str, Any]:
+    """Rehearse `in/repository` of a directory.
+
+    Args:
+        directory: the directory.
+        requests: the bodies, each with the expected answer.
+        printed: gets the log.
+        options: arguments of `rehearse`.
+        changed: other members of the document.
+    """
     for name in ("in", "out", "root"):
         (directory / name).mkdir(exist_ok=True)
     document = document_of(write_input(directory / "in", requests, **changed), directory / "in")
-    log, stop = Log(StringIO()), Stop(time.monotonic() + 120)
-    return rehearse(document, directory / "in", directory / "out", directory / "root", log, stop)
+    log, stop = Log(printed or StringIO()), Stop(time.monotonic() + 120)
+    return rehearse(document, directory / "in", directory / "out", directory / "root", log, stop, **(options or {}))

@@ -36,7 +36,7 @@ UNKNOWN = json.dumps({"outputs": [{"name": "z", "datatype": "FP32", "shape": [1,
         {"requests": [(asked(), INTEGERS)]},
         {"requests": [(asked(), UNKNOWN)]},
         {"requests": [(asked(), b"no answer")]},
-        {"requests": [(b"no request", answered(2.0))]},
+        {"requests": [(b"no", answered(2.0))]},
     ],
     ids=[
         "another shape",
