@@ -13,6 +13,8 @@
         executions/<machine>/<execution>/builds.json         batches of what is to be built
         executions/<machine>/<execution>/builds/<artifact key>/<repository>.json
                                                              why an archive was not built, or has not passed
+        executions/<machine>/<execution>/passes/<artifact key>/<repository>.json
+                                                             the archive that has passed its rehearsal
         failures/<machine>/<execution>/<ensemble>.json       why an ensemble was not changed
         results/                                             written by Step Functions; nothing reads it
 
@@ -149,6 +151,10 @@ class Place:
     def build_failure(self, artifact_key: str, repository: str) -> str:
         """The object key of the reason why an archive was not built or has not passed, one for each repository."""
         return f"{self._execution}builds/{artifact_key}/{repository}.json"
+
+    def passed(self, artifact_key: str, repository: str) -> str:
+        """The object key of the size and the ETag of the archive that has passed the rehearsal of the request."""
+        return f"{self._execution}passes/{artifact_key}/{repository}.json"
 
     @property
     def _execution(self) -> str:

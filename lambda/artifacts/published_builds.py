@@ -197,6 +197,8 @@ class _Batch:
         if pending or rehearsals:
             request = self._request()
             build_each(pending, rehearsals, self._builds.builder, request, self._invocation, self._fail)
+            rehearsed = [item for item in self._event.batch if item.rehearsed]
+            list(self._invocation.each(self._wanted, rehearsed))  # which records the passes
 
     def _wanted(self, item: Item) -> _Wanted:
         """What is left to do; nothing after a recorded failure.
@@ -228,6 +230,8 @@ class _Batch:
         commit = built_commit(item, self._builds.label)
         if committed(commit, self._storage) is None:
             origin = self._place.upload(self._event.publication, item.artifact_key)
+            if item.is_there:  # then the command uploads nothing
+                origin = self._place.served + item.target_model
             commit_archive(commit, self._take(item, origin, commit.archive, self._keys), self._storage)
 
     def _rehearsal(self, item: Item) -> Rehearsal | None:
@@ -258,7 +262,11 @@ class _Batch:
         planned = PlannedRehearsal(item.repository, item.artifact_key, key, image, (golden,), uploaded.document)
         commit = built_commit(item, self._builds.label)
         rehearsal = Rehearsal(planned, commit, self._storage.bucket)
-        return None if rehearsal.has_passed(stored(commit, self._storage), self._storage) else rehearsal
+        archive = stored(commit, self._storage)
+        if archive is None or not rehearsal.has_passed(archive, self._storage):
+            return rehearsal
+        self._record_pass(item, archive)
+        return None
 
     def _uploaded_rehearsal(self, item: Item) -> UploadedRehearsal:
         key = self._place.rehearsal(self._event.publication, item.artifact_key)
@@ -368,6 +376,14 @@ class _Batch:
         raise ArtifactError(
             f"the catalogue of {item.from_platform} does not list {item.target_model} any more; run the command again"
         )
+
+    def _record_pass(self, item: Item, archive: StoredObject) -> None:
+        """Record for the machine which archive has passed, unless that is recorded already."""
+        body = json.dumps({"size": archive.size, "etag": archive.etag}).encode()
+        try:
+            self._storage.write(self._place.passed(item.artifact_key, item.repository), body)
+        except LostRaceError:
+            log.info("the pass of %s is recorded", item.repository)
 
     def _fail(self, product: Product, reason: str) -> None:
         """Record why an archive is not built, unless a reason is recorded already."""

@@ -90,6 +90,60 @@ def test_a_failure_is_not_kept_and_a_pass_is(machine: BuildingMachine) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rehearsed", ["one", "other"])
+def test_golden_requests_of_one_of_two_ensembles_with_the_same_archive_are_asked(rehearsed: str) -> None:
+    machine = BuildingMachine()
+    machine.publish_sources("first", one=ARCHIVES[0], other=ARCHIVES[0])
+    document = json.loads(machine.s3.get(STORE, f"{REQUESTS}first/request.json") or b"")
+    for item in document["items"]:
+        item["repository"] = "one"
+    machine.s3.put(STORE, f"{REQUESTS}first/request.json", json.dumps(document).encode())
+    machine.add_rehearsals("first", GOLDEN, rehearsed)
+
+    assert run(machine, "first", "rehearsal of one") is not None
+
+    assert machine.live(rehearsed) is None
+
+
+@pytest.mark.slow
+def test_other_golden_requests_of_a_live_ensemble_are_asked(machine: BuildingMachine) -> None:
+    assert run(machine, "first") is None
+    machine.s3.expire(STORE, f"{REQUESTS}archives/{KEY}.tar.gz")
+    machine.s3.put(
+        STORE, f"{REQUESTS}second/request.json", machine.s3.get(STORE, f"{REQUESTS}first/request.json") or b""
+    )
+    machine.add_rehearsals("second", OTHER, "one", "two")
+
+    failure = run(machine, "second", "rehearsal of one")
+
+    assert failure is not None
+    assert "the rehearsal of 'one' for 25.09-a10g failed" in failure
+    assert (machine.live("one"), machine.live("two")) == (ARCHIVES[0], ARCHIVES[1])
+    assert len(machine.program.rehearsed) == 2
+
+
+@pytest.mark.slow
+def test_an_archive_that_vanishes_is_not_replaced_by_one_without_a_pass(machine: BuildingMachine) -> None:
+    assert run(machine, "first") is None
+    machine.upload("gone", [{"ensemble": "one", "action": "unpublish"}])
+    assert run(machine, "gone") is None
+    machine.s3.put(
+        STORE, f"{REQUESTS}second/request.json", machine.s3.get(STORE, f"{REQUESTS}first/request.json") or b""
+    )
+    machine.add_rehearsals("second", OTHER, "one")
+    served = next(name for _, name in list(machine.s3.history) if name.startswith("fleets/") and "/one-" in name)
+    execution = Execution(machine, "second", "second")
+    execution.step(0, None)
+    machine.s3.expire(STORE, served)
+    while not execution.has_ended:
+        execution.step(0, None)
+        machine.end_builds("rehearsal of one")
+
+    assert execution.failure is not None
+    assert machine.s3.get(STORE, served) is None
+
+
+@pytest.mark.slow
 def test_the_job_that_builds_an_archive_rehearses_it(machine: BuildingMachine) -> None:
     machine.publish_sources("built", one=ARCHIVES[0], two=ARCHIVES[1])
     machine.add_rehearsals("built", GOLDEN, "one", "two")

@@ -90,6 +90,11 @@ class Item:
         return self.built or self.rehearsed
 
     @property
+    def waits_for_job(self) -> bool:
+        """Whether a job may be left to do; golden requests can be new for an archive that is served already."""
+        return self.rehearsed or (self.built and not self.is_there)
+
+    @property
     def target_model(self) -> str:
         """The name that callers of the published version send."""
         return layout.target_model(self.ensemble, self.source_key)
