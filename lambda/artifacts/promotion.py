@@ -16,11 +16,11 @@ from protocol.layout import ARTIFACT_KEY_METADATA
 from protocol.plan import Commit
 from protocol.rehearsal import RehearsalPass, RehearsedArchive
 
-from .commits import PROMOTED_FROM, check_owner, commit_archive
+from .commits import PROMOTED_FROM, check_owner, commit_archive, recorded_sha256
 from .copying import copy_if_absent
 from .failure import ArtifactError
 from .invocation import Invocation
-from .storage import StoredObject
+from .storage import Storage, StoredObject
 
 __all__ = ["promote", "promoted_pass"]
 
@@ -89,7 +89,18 @@ def promoted_pass(commit: Commit, archive: StoredObject, key: str, invocation: I
     except DocumentError as error:
         log.warning("the pass s3://%s/%s cannot be read: %s", origin, key, error)
         return None
-    return found if _records(manifest[0], found.archive) else None
+    return (
+        found if _records(manifest[0], found.archive) and _is_copy_of(found.archive, commit, archive, storage) else None
+    )
+
+
+def _is_copy_of(rehearsed: RehearsedArchive, commit: Commit, archive: StoredObject, storage: Storage) -> bool:
+    """Whether the archive here is the one that was rehearsed: the source store may have built another one since.
+
+    The ETags of copies differ with the size of their parts. The synthesis packs the same bytes each time, so the
+    manifest of such an archive records no SHA-256.
+    """
+    return archive.size == rehearsed.size and recorded_sha256(commit, storage) in (None, rehearsed.sha256)
 
 
 def _records(manifest: bytes, archive: StoredObject | RehearsedArchive) -> bool:

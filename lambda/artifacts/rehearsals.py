@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from protocol import layout
@@ -175,29 +174,24 @@ def missing_rehearsals(
         return []
     if invocation.promotes_from is None:
         return missing
-    promote = partial(_is_promoted, archives=archives, invocation=invocation, is_required=plan.builder is None)
-    return [each for each, promoted in zip(missing, map(promote, missing), strict=True) if not promoted]
+    list(invocation.each(lambda rehearsal: _promote(rehearsal, archives, invocation), missing))
+    return []
 
 
-def _is_promoted(
-    rehearsal: Rehearsal, archives: Mapping[str, StoredObject], invocation: Invocation, *, is_required: bool
-) -> bool:
+def _promote(rehearsal: Rehearsal, archives: Mapping[str, StoredObject], invocation: Invocation) -> None:
     """Copy the pass of the source store, if it is for the archive that was copied from there."""
     archive = archives.get(rehearsal.archive.archive)
     found = None if archive is None else promoted_pass(rehearsal.archive, archive, rehearsal.pass_key, invocation)
-    if archive is not None and found is not None:
-        sha256 = found.archive.sha256
-        here = RehearsedArchive(archive.size, archive.etag, sha256)
-        rehearsal.write(here, found.result, invocation.storage, invocation.promotes_from)
-        return True
-    if is_required:
+    if archive is None or found is None:
         raise ArtifactError(
             f"the store s3://{invocation.promotes_from} does not have a pass of the rehearsal of {rehearsal.name} that "
             f"this stack needs ({rehearsal.planned.image}, key {rehearsal.key}), and this artifact store has no "
-            "builder to rehearse with: first deploy a stack with the same rehearsal, image and instance type to that "
-            "store"
+            "builder to rehearse with: first deploy a stack with the same rehearsal, variables of the container, image "
+            "and instance type to that store; if a variable differs between the stacks, set its value for both "
+            "rehearsals with Rehearsal(environment=...)"
         )
-    return False
+    here = RehearsedArchive(archive.size, archive.etag, found.archive.sha256)
+    rehearsal.write(here, found.result, invocation.storage, invocation.promotes_from)
 
 
 def _counts_for(text: bytes, archive: StoredObject | RehearsedArchive) -> bool:

@@ -314,3 +314,27 @@ def test_a_store_that_cannot_rehearse_needs_the_pass_of_the_other_store(
         world.poll(rehearsed.event)
 
     assert rehearsed.place not in world.stored_keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("body", [b"of another size", None], ids=["another size", "another SHA-256"])
+def test_a_pass_for_an_archive_that_was_built_again_there_is_not_promoted(
+    world: World, rehearsed: Rehearsed, body: bytes | None
+) -> None:
+    text = rehearsed.text
+    there = json.loads(world.s3.get_object(Bucket=TESTED, Key=text.manifest)["Body"].read())
+    there["build"] = {"archive": {"sha256": "1" * 64}}
+    world.s3.put_object(Bucket=TESTED, Key=text.manifest, Body=json.dumps(there))
+    with pytest.raises(ArtifactError):
+        world.poll(rehearsed.event)
+    assert text.archive in world.stored_keys()
+    if body is not None:
+        found = world.s3.put_object(Bucket=TESTED, Key=text.archive, Body=body, Metadata={"artifact-key": text.key})
+        there["archive"] |= {"size": len(body), "etag": found["ETag"]}
+        world.s3.put_object(Bucket=TESTED, Key=text.manifest, Body=json.dumps(there))
+    rehearsed.passed_there()
+
+    with pytest.raises(ArtifactError, match="does not have a pass"):
+        world.poll(rehearsed.event)
+
+    assert rehearsed.place not in world.stored_keys()
