@@ -90,8 +90,9 @@ def serving(server: Server, repository: Path, own: Collection[int]) -> Iterator[
         RehearsalError: the models do not load, or not in time; or there is no `serve`, or no such repository.
         StoppedError: the program has to end.
     """
-    server.take(repository)
+    server.require_place()
     try:
+        server.take(repository)
         with adopting():
             try:
                 server.start()
@@ -151,17 +152,20 @@ class Server:
         self.version: str | None = None
         self.warnings: dict[str, None] = {}
 
+    def require_place(self) -> None:
+        """The place of the models must be free; see `serving`."""
+        if self.place.exists():  # or the repository would become a directory within that one
+            raise RehearsalError(f"{self.place} exists already: rehearse in a root directory without models")
+
     def take(self, repository: Path) -> None:
         """Move a repository to its place; see `serving`."""
-        if self.place.exists():  # or it would become a directory within that one
-            raise RehearsalError(f"{self.place} exists already: rehearse in a root directory without models")
         try:
             self.place.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(str(repository), str(self.place))
             if self.account is not None:
                 self.account.own(self.place)
         except OSError as error:
-            raise RehearsalError(f"the repository cannot be moved to {self.place}: {error.strerror}") from error
+            raise RehearsalError(f"the repository cannot be moved to {self.place}: {_why(error)}") from error
 
     def start(self) -> None:
         """Start the server and load the models; see `serving`."""
@@ -372,6 +376,13 @@ class Server:
             return None
         finally:
             connection.close()
+
+
+def _why(error: OSError) -> str:
+    """`shutil.Error` has a list of what could not be copied: source, target, reason."""
+    if isinstance(error, shutil.Error) and isinstance(error.args[0], list):
+        return str(error.args[0][0][2])
+    return error.strerror or str(error)
 
 
 def _free_port() -> int:
