@@ -21,7 +21,7 @@ from .plan import BuildPlan, PlanError, read_plan
 from .probe import check, probe
 from .product import Machine
 from .rehearsal.run import main as rehearse
-from .rehearsals import rehearse_archive
+from .rehearsals import rehearse_archives
 from .step import BuildError
 from .stop import Stop, deadline_from
 from .work import BuildWork, Journal
@@ -100,7 +100,7 @@ def _run(plan: BuildPlan, folder: Path, out: Path, workspace: Path, log: Log, st
     machine = Machine(folder, out, workspace, probed, journal.warnings, journal.stand_ins, log, stop)
     started = time.monotonic()
     built = [build_ensemble(ensemble, plan, machine) for ensemble in plan.ensembles]
-    passed = [rehearse_archive(rehearsal, machine) for rehearsal in plan.rehearsals]
+    passed = rehearse_archives(plan.rehearsals, machine)
     seconds = round(time.monotonic() - started, 1)
     log.event("finished", built=sum(built), passed=sum(passed), failed=[*built, *passed].count(False), seconds=seconds)
     return _DONE if all(built) and all(passed) else _SOME_FAILED

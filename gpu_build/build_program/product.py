@@ -48,6 +48,8 @@ class Machine(NamedTuple):
 def make_product(kind: str, repository: str, key: str, machine: Machine, make: Make) -> bool:
     """Make a product into `OUT/<key>`; whatever goes wrong ends up as its `failure.json`.
 
+    A product that is not started, because the program has to end, has `started: false` there: another job can make it.
+
     Args:
         kind: the word for the log.
         repository: the name of its repository.
@@ -60,11 +62,12 @@ def make_product(kind: str, repository: str, key: str, machine: Machine, make: M
     """
     log = machine.log.about(repository=repository)
     workspace = machine.workspace / key
-    started = time.monotonic()
+    began, is_started = time.monotonic(), False
     failure: BuildError | None
     log.event(f"{kind} started", key=key)
     try:
         machine.stop.check()
+        is_started = True
         (workspace / "out").mkdir(parents=True)
         make(workspace, log)
         _move_to_output(workspace / "out", machine.out / key, workspace)
@@ -81,17 +84,23 @@ def make_product(kind: str, repository: str, key: str, machine: Machine, make: M
     # First, because the disk may be full of it.
     shutil.rmtree(workspace, ignore_errors=True)
     if failure is not None:
-        _write_failure(repository, key, machine, failure)
+        _write_failure(repository, key, machine, failure, is_started=is_started)
         log.event(f"{kind} failed", reason=failure.reason)
         return False
-    log.event(f"{kind} finished", seconds=round(time.monotonic() - started, 1))
+    log.event(f"{kind} finished", seconds=round(time.monotonic() - began, 1))
     return True
 
 
-def _write_failure(repository: str, key: str, machine: Machine, failure: BuildError) -> None:
+def _write_failure(repository: str, key: str, machine: Machine, failure: BuildError, *, is_started: bool) -> None:
     aside = machine.workspace / f"{key}.failed"
     aside.mkdir(parents=True)
-    document = {"schema": _SCHEMA, "repository": repository, "reason": failure.reason, "log": list(failure.log)}
+    document = {
+        "schema": _SCHEMA,
+        "repository": repository,
+        "started": is_started,
+        "reason": failure.reason,
+        "log": list(failure.log),
+    }
     write_json(aside / "failure.json", document)
     _move_to_output(aside, machine.out / key, machine.workspace)
 

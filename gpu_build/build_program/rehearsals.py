@@ -10,48 +10,76 @@ import os
 import zipfile
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
-from .files import digest_of, is_safe_path, write_json
+from .files import digest_of, write_json
 from .log import Log
 from .plan import Rehearsal
 from .product import Machine, make_product
-from .rehearsal.document import document_of
+from .rehearsal.document import RehearsalDocument, document_of
 from .rehearsal.run import rehearse
 from .step import BuildError
+from .stop import Stop
 from .unpack import unpack_archive
 
-__all__ = ["rehearse_archive"]
+__all__ = ["rehearse_archives"]
 
 _SCHEMA = 1
+
+_LEAST_SECONDS = 10.0
+"""A rehearsal with less time is not started: it would fail for this reason alone."""
+
+_MOST_BYTES = 100_000_000
+"""The most that the bodies may have together (`cdk_triton.rehearsal.requests`)."""
 
 _ROOT = "CDK_TRITON_STAND_IN_ROOT"
 """The directory that stands for `/`, where a stand-in for the server looks for models."""
 
 
-def rehearse_archive(rehearsal: Rehearsal, machine: Machine) -> bool:
-    """Rehearse one archive into `OUT/<key>/pass.json`; what does not pass ends up as its `failure.json`.
+def rehearse_archives(rehearsals: Sequence[Rehearsal], machine: Machine) -> list[bool]:
+    """Rehearse each archive into `OUT/<key>/pass.json`; what does not pass ends up as its `failure.json`.
+
+    Each has an equal share of the time that is left, so that one that hangs does not take the others with it. What a
+    rehearsal does not need is left to those that follow.
 
     Returns:
-        Whether it has passed.
+        Which have passed.
     """
-    make = partial(_rehearse, rehearsal, machine)
-    return make_product("rehearsal", rehearsal.repository, rehearsal.key, machine, make)
+    passed = []
+    for number, each in enumerate(rehearsals):
+        limited = machine._replace(stop=_limited(machine.stop, len(rehearsals) - number))
+        make = partial(_rehearse, each, limited)
+        passed.append(make_product("rehearsal", each.repository, each.key, limited, make))
+    return passed
+
+
+def _limited(stop: Stop, count: int) -> Stop:
+    """The limit of the first of some rehearsals that are left."""
+    left = stop.seconds_left
+    if left < _LEAST_SECONDS:
+        return stop.within(0.0, "the builder's timeout left no time for this rehearsal: deploy again, or raise it")
+    seconds = max(left / count, _LEAST_SECONDS)
+    return stop.within(
+        seconds,
+        f"the rehearsal was not finished after {seconds:.0f} s, its share of the builder's timeout: make the models "
+        "load and answer faster, or raise the timeout",
+    )
 
 
 def _rehearse(rehearsal: Rehearsal, machine: Machine, workspace: Path, log: Log) -> None:
     archive = _archive(rehearsal, machine)
-    folder, out = workspace / "in", workspace / "out"
+    folder, bodies, out = workspace / "in", workspace / "golden", workspace / "out"
     (folder / "repository").mkdir(parents=True)
+    bodies.mkdir()
     rehearsed = {"size": archive.stat().st_size, "sha256": digest_of(archive, machine.stop)}
     unpack_archive(archive, folder / "repository", machine.stop)
-    _unpack_golden(machine.folder / rehearsal.golden, folder)
     try:
-        document = document_of(rehearsal.document, folder)
+        document = document_of(rehearsal.document, bodies)
     except ValueError as error:
         raise BuildError(str(error)) from error
+    _unpack_golden(machine.folder / rehearsal.golden, document, bodies)
     root = Path(os.environ.get(_ROOT, "/"))
-    guarded = (machine.folder, machine.out, machine.workspace)
+    guarded = () if _ROOT in os.environ else (machine.folder, machine.out, machine.workspace)
     result: dict[str, Any] = rehearse(document, folder, out, root, log, machine.stop, guarded=guarded)
     reason = result.pop("reason")
     if reason is not None:
@@ -70,13 +98,19 @@ def _archive(rehearsal: Rehearsal, machine: Machine) -> Path:
     return built
 
 
-def _unpack_golden(file: Path, folder: Path) -> None:
-    """Unpack the bodies of the requests and of the expected answers."""
+def _unpack_golden(file: Path, document: RehearsalDocument, folder: Path) -> None:
+    """Unpack the bodies of the requests and of the expected answers, which are all that the file may have."""
+    bodies = [body for each in document.requests for body in (each.body, each.expected) if body is not None]
     try:
         with zipfile.ZipFile(str(file)) as golden:
-            for name in golden.namelist():
-                if not is_safe_path(name):
-                    raise BuildError(f"the golden requests contain the path {name!r}, which leaves their folder")
-                golden.extract(name, str(folder))
+            if sorted(golden.namelist()) != sorted(body.relative_to(folder).as_posix() for body in bodies):
+                raise BuildError(f"the golden requests {file.name} have other files than their document: deploy again")
+            size = sum(entry.file_size for entry in golden.infolist())  # zipfile reads no more than this
+            if size > _MOST_BYTES:
+                raise BuildError(
+                    f"the golden requests {file.name} have {size:,} bytes, but {_MOST_BYTES:,} are allowed: keep the "
+                    "requests that show most"
+                )
+            golden.extractall(str(folder))
     except (OSError, zipfile.BadZipFile) as error:
         raise BuildError(f"the golden requests {file.name} cannot be unpacked: {error}; deploy again") from error

@@ -10,6 +10,12 @@ from typing import Any, Sequence
 __all__ = ["BuildError", "Stop", "StoppedError", "deadline_from"]
 
 
+_LATE = (
+    "the build ran out of time: raise the builder's timeout, or build the ensembles before the deployment with "
+    "`cdk-triton artifacts build`"
+)
+
+
 class BuildError(Exception):
     """Ends an ensemble's build.
 
@@ -33,11 +39,13 @@ class Stop:
 
     Args:
         deadline: the moment to end at, as `time.monotonic` counts.
+        late: the sentence for the deadline.
     """
 
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, deadline: float, late: str = _LATE) -> None:
         self._deadline = deadline
-        self._signal: str | None = None
+        self._late = late
+        self._signals: list[str] = []
 
     def listen(self) -> None:
         """End at SIGTERM (a stopped job) and SIGINT (Ctrl-C)."""
@@ -50,16 +58,24 @@ class Stop:
         Raises:
             StoppedError: the deadline has come, or a signal.
         """
-        if self._signal is not None:
-            raise StoppedError(f"the job was stopped by {self._signal} before the build was finished; deploy again")
+        if self._signals:
+            raise StoppedError(f"the job was stopped by {self._signals[0]} before the build was finished; deploy again")
         if time.monotonic() >= self._deadline:
-            raise StoppedError(
-                "the build ran out of time: raise the builder's timeout, or build the ensembles before the deployment "
-                "with `cdk-triton artifacts build`"
-            )
+            raise StoppedError(self._late)
+
+    @property
+    def seconds_left(self) -> float:
+        """The time until the deadline; 0 after it."""
+        return max(0.0, self._deadline - time.monotonic())
+
+    def within(self, seconds: float, late: str) -> Stop:
+        """The same, with an earlier deadline and a sentence for it."""
+        part = Stop(time.monotonic() + seconds, late)
+        part._signals = self._signals
+        return part
 
     def _heard(self, number: int, _frame: Any) -> None:
-        self._signal = signal.Signals(number).name
+        self._signals.append(signal.Signals(number).name)
 
 
 def deadline_from(seconds: float) -> float:

@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 from typing import Any, Mapping, NamedTuple
 
+from ..files import is_safe_path
+
 __all__ = ["Budgets", "GoldenRequest", "RehearsalDocument", "document_of", "read_document"]
 
 _SCHEMA = 1
+_MODES = ("single", "multi")
 
 
 class GoldenRequest(NamedTuple):
@@ -91,6 +94,8 @@ def document_of(found: Mapping[str, Any], folder: Path) -> RehearsalDocument:
     try:
         if found["schema"] != _SCHEMA:
             raise ValueError(f"it has the schema {found['schema']}, but this program reads {_SCHEMA}")
+        if found["mode"] not in _MODES:
+            raise ValueError(f"its mode is {found['mode']!r}")
         return RehearsalDocument(
             repository=found["repository"],
             mode=found["mode"],
@@ -110,6 +115,9 @@ def _unusable(error: Exception) -> ValueError:
 
 def _request(folder: Path, row: Mapping[str, Any]) -> GoldenRequest:
     expected = row["expected"]
+    for name in (row["body"], expected):
+        if name is not None and not is_safe_path(name):
+            raise ValueError(f"{name!r} is not a relative path below the folder")
     return GoldenRequest(
         name=row["name"],
         body=folder / row["body"],

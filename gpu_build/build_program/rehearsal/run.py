@@ -17,7 +17,7 @@ from typing import Any, Sequence
 
 from ..files import write_json
 from ..log import Log, signs_of_life
-from ..stop import Stop, deadline_from
+from ..stop import BuildError, Stop, deadline_from
 from .account import guarded_from, server_account
 from .document import RehearsalDocument, read_document
 from .server import Server
@@ -80,7 +80,7 @@ def rehearse(
         root: the directory that stands for `/`.
         log: gets the lines that the server prints.
         stop: ends the rehearsal.
-        guarded: the folders of a job, which the server must not read.
+        guarded: the folders of a job, which the server must not read: it has an account of its own.
         private: whether text of requests stays out of the log.
 
     Returns:
@@ -89,11 +89,15 @@ def rehearse(
         `version` and `warnings`), `memory` (see `Memory.figures`), `latency` (see `Latencies.figures`), `skipped`
         (the budgets that could not be checked, with the reason) and `differs` (what is different from the endpoint).
         What was not reached is None or empty.
+
+    Raises:
+        BuildError: there are folders to guard, and this process may not change the account of the server.
     """
     session = Session(document, out, log, stop)
     with contextlib.ExitStack() as stack:
         account = None
-        if guarded and os.geteuid() == 0 and root == Path("/"):
+        if guarded:
+            _require_root()
             stack.enter_context(guarded_from(guarded))
             account = stack.enter_context(server_account(root))
         server = Server(document, root, log, stop, account, private=private)
@@ -104,3 +108,11 @@ def rehearse(
         "stand_ins": list(server.stand_ins),  # the whole output is read now
         "server": {"version": server.version, "warnings": list(server.warnings)},
     }
+
+
+def _require_root() -> None:
+    if os.geteuid() != 0:
+        raise BuildError(
+            f"the image runs the job as user {os.geteuid()}, who cannot keep the server out of the job's folders: "
+            "remove USER from the Dockerfile, or deploy with `-c cdk-triton:rehearsal=skip`"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -15,11 +16,9 @@ import pytest
 from tests.gpu_build.rehearsal.rehearsing import asked, write_input
 
 from build_program.log import Log
-from build_program.rehearsal.account import guarded_from, server_account
 from build_program.rehearsal.document import document_of
-from build_program.rehearsal.processes import children
-from build_program.rehearsal.server import RehearsalError, Server, serving
-from build_program.stop import Stop
+from build_program.rehearsal.run import rehearse
+from build_program.stop import BuildError, Stop
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the account")]
 
@@ -58,17 +57,39 @@ def test_the_server_of_a_job_has_an_account_without_rights(directory: Path, monk
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     document = document_of(write_input(inside, [(asked(), None)]), inside)
-    with guarded_from([inside, output]), server_account(root) as account:
-        server = Server(document, root, Log(StringIO()), Stop(time.monotonic() + 60), account)
-        served = serving(server, inside / "repository", children())
-        with pytest.raises(RehearsalError, match="ended with exit status 3"), served:
-            pytest.fail("a server that has ended is not ready")
-    assert account.name in ("triton-server", "nobody")
-    assert list(server.lines) == [f"account {account.name} groups {getpwnam(account.name).pw_gid}", "wrote"]
+    stop, printed = Stop(time.monotonic() + 60), StringIO()
+    found = rehearse(document, inside, output, root, Log(printed), stop, guarded=[inside, output])
+    assert "ended with exit status 3" in found["reason"]
+    name = found["differs"]["user"].partition(" ")[0]
+    assert name in ("triton-server", "nobody")
+    lines = [json.loads(line).get("text") for line in printed.getvalue().splitlines()]
+    assert lines[:2] == [f"account {name} groups {getpwnam(name).pw_gid}", "wrote"]
     assert (inside.stat().st_mode & 0o777, output.stat().st_mode & 0o777) == (0o755, 0o755)
     assert not shared.exists()
     assert not list((root / "tmp").iterdir())
     assert not list(filter(is_left, Path("/proc").glob("[0-9]*")))
+
+
+def test_a_job_without_root_is_refused(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    document = document_of(write_input(directory, [(asked(), None)]), directory)
+    stop = Stop(time.monotonic() + 60)
+    with pytest.raises(BuildError, match="runs the job as user 1000, who cannot keep the server out of the job's"):
+        rehearse(document, directory, directory, directory, Log(StringIO()), stop, guarded=[directory])
+
+
+def test_what_cannot_be_moved_leaves_the_place_free(directory: Path) -> None:
+    document = document_of(write_input(directory, [(asked(), None)]), directory)
+    root = Path(tempfile.mkdtemp(dir="/dev/shm"))  # another file system: the repository is copied
+    try:
+        (directory / "repository").mkdir()
+        os.mkfifo(directory / "repository/pipe")
+        found = rehearse(document, directory, directory, root, Log(StringIO()), Stop(time.monotonic() + 60))
+        assert "cannot be moved to" in found["reason"]
+        assert found["reason"].endswith("is a named pipe")
+        assert not (root / "opt/ml/model").exists()
+    finally:
+        shutil.rmtree(root)
 
 
 def is_left(process: Path) -> bool:

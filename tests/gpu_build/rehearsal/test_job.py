@@ -107,3 +107,65 @@ def test_what_cannot_be_rehearsed_is_a_sentence(job: Any, tmp_path: Path, messag
     assert code == 1
     for key in (not_built, damaged, golden):
         messages.record("a rehearsal in a job", read(job, key, "failure.json")["reason"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("repository/model/1/model.py", "have other files than their document"), ("request0", "are allowed: keep the")],
+    ids=["a file of the repository", "too large"],
+)
+def test_golden_requests_that_are_not_those_of_the_document(job: Any, tmp_path: Path, name: str, reason: str) -> None:
+    key = add_rehearsal(job, "search", tmp_path, 2.0, "search.gz")
+    (job.folder / "search.gz").write_bytes(archive_of(REPOSITORY))
+    with zipfile.ZipFile(job.folder / "rehearsals" / f"{key}.zip", "w", zipfile.ZIP_DEFLATED) as golden:
+        golden.writestr("expected0", b"")
+        golden.writestr(name, bytes(100_000_001))
+
+    code, _ = job.run()
+
+    assert code == 1
+    assert reason in read(job, key, "failure.json")["reason"]
+
+
+@pytest.mark.slow
+def test_a_document_that_leaves_its_folder(job: Any, tmp_path: Path) -> None:
+    keys = [add_rehearsal(job, name, tmp_path, 2.0, "search.gz") for name in ("search", "other")]
+    (job.folder / "search.gz").write_bytes(archive_of(REPOSITORY))
+    job.plan["rehearsals"][0]["document"]["requests"][0]["body"] = "../repository/model/1/model.py"
+    job.plan["rehearsals"][1]["document"]["mode"] = "triple"
+
+    job.run()
+
+    reasons = [read(job, key, "failure.json")["reason"] for key in keys]
+    assert "'../repository/model/1/model.py' is not a relative path" in reasons[0]
+    assert "its mode is 'triple'" in reasons[1]
+
+
+@pytest.mark.slow
+def test_one_that_hangs_leaves_time_to_the_others(job: Any, tmp_path: Path) -> None:
+    hangs = {**REPOSITORY, "model/1/model.py": b"import time\ntime.sleep(600)\n"}
+    (job.folder / "hangs.gz").write_bytes(archive_of(hangs))
+    (job.folder / "works.gz").write_bytes(archive_of(REPOSITORY))
+    keys = [add_rehearsal(job, name, tmp_path, 2.0, f"{name}.gz") for name in ("hangs", "works")]
+    job.plan["deadline_seconds"] = 50
+
+    job.run()
+
+    failure = read(job, keys[0], "failure.json")
+    assert failure["started"] is True
+    assert "its share of the builder's timeout: make the models load" in failure["reason"]
+    assert read(job, keys[1])["requests"][0]["reason"] is None
+
+
+@pytest.mark.slow
+def test_what_has_no_time_is_not_started(job: Any, tmp_path: Path) -> None:
+    (job.folder / "search.gz").write_bytes(archive_of(REPOSITORY))
+    key = add_rehearsal(job, "search", tmp_path, 2.0, "search.gz")
+    job.plan["deadline_seconds"] = 9
+
+    assert job.run()[0] == 1
+
+    failure = read(job, key, "failure.json")
+    assert failure["started"] is False
+    assert failure["reason"] == "the builder's timeout left no time for this rehearsal: deploy again, or raise it"
