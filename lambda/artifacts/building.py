@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from protocol.plan import BuildMachine, Commit
@@ -20,7 +20,7 @@ from .jobs import is_out_of_sight, latest_end, refreshed
 from .locks import BuildState, KeyLock, Ledger
 from .products import BuiltArchive, Product
 from .rehearsals import Rehearsal
-from .reports import BrokenBuildError, read_failure
+from .reports import BrokenBuildError, read_failure, was_not_started
 from .request import Request
 from .starting import Reject, Wanted, resume, start
 
@@ -160,6 +160,8 @@ def _key_state(
         failure = _failure(product, state, invocation)
     except BrokenBuildError as error:
         failure = f"{error}; deploy again to start another build", [], state.ended.link
+    if was_not_started(state.build, key, invocation.storage):
+        state = replace(state, ended=replace(state.ended, again=True))
     return _spent(product, lock, state, failure, request)
 
 

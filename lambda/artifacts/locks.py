@@ -33,7 +33,8 @@ The rules:
    list the job any more, or when the job is past every time limit. Then the complete products of its output are
    committed. The locks of all other keys are spent.
 8. If a key's build fails during a request, the request fails with the reason. If it failed before the request began,
-   the key is built again. If its job was lost, or failed through the service's own fault, the key is built again once.
+   the key is built again. If its job was lost, failed through the service's own fault, or ended before it began with
+   the key, the key is built again once.
 """
 
 from __future__ import annotations

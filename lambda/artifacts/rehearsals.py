@@ -97,7 +97,7 @@ class Rehearsal:
 
     @property
     def _archive_path(self) -> str:
-        return f"archives/{self.artifact_key}.tar.gz"
+        return f"archives/{self.repository}/{self.artifact_key}.tar.gz"
 
     def has_passed(self, archive: StoredObject | None, storage: Storage) -> bool:
         """Whether there is a pass for a committed archive; False without one."""

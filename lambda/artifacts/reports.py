@@ -14,7 +14,7 @@ from protocol.plan import Commit
 from . import copying
 from .storage import Storage, StoredObject, TooLargeError
 
-__all__ = ["MAX_REPORT_BYTES", "BrokenBuildError", "BuildReport", "read_failure", "read_report"]
+__all__ = ["MAX_REPORT_BYTES", "BrokenBuildError", "BuildReport", "read_failure", "read_report", "was_not_started"]
 
 SCHEMA = 1
 
@@ -79,6 +79,15 @@ def read_report(build: str, commit: Commit, storage: Storage) -> BuildReport | N
     if found_values != wanted:
         raise BrokenBuildError(f"{name} has schema, key, part size and number of parts {found_values}, not {wanted}")
     return report
+
+
+def was_not_started(build: str, key: str, storage: Storage) -> bool:
+    """Whether a build ended before it began with a product: its `failure.json` has `"started": false`."""
+    try:
+        found = storage.read(f"{build_outputs_prefix(build)}{key}/failure.json", most=MAX_REPORT_BYTES)
+        return found is not None and parse_json(found[0])["started"] is False
+    except (TooLargeError, ValueError, LookupError, TypeError):
+        return False
 
 
 def read_failure(build: str, key: str | None, storage: Storage) -> tuple[str, list[str]] | None:

@@ -144,6 +144,21 @@ def test_an_archive_that_vanishes_is_not_replaced_by_one_without_a_pass(machine:
 
 
 @pytest.mark.slow
+def test_repositories_with_the_same_key_are_rehearsed_with_their_own_archives() -> None:
+    machine = BuildingMachine()
+    machine.publish("first", one=ARCHIVES[0], other=ARCHIVES[0])
+    machine.add_rehearsals("first", GOLDEN, "one", "other")
+    execution = Execution(machine, "first", "first")
+    while not machine.codebuild.live():
+        execution.step(0, None)
+
+    (build,) = machine.codebuild.live().values()
+
+    archives = {each["repository"]: each["archive"] for each in machine.program.plan(build)["rehearsals"]}
+    assert archives == {name: f"archives/{name}/{KEY}.tar.gz" for name in ("one", "other")}
+
+
+@pytest.mark.slow
 def test_the_job_that_builds_an_archive_rehearses_it(machine: BuildingMachine) -> None:
     machine.publish_sources("built", one=ARCHIVES[0], two=ARCHIVES[1])
     machine.add_rehearsals("built", GOLDEN, "one", "two")

@@ -32,7 +32,7 @@ def test_the_job_that_builds_an_archive_rehearses_it_and_those_that_are_committe
 
     (text, plain), (built,) = (plan_of(cloud)[name] for name in ("rehearsals", "ensembles"))
     assert (text["artifact_key"], text["archive"]) == (built["artifact_key"], None)
-    assert plain["archive"] == f"archives/{plain['artifact_key']}.tar.gz"
+    assert plain["archive"] == f"archives/plain/{plain['artifact_key']}.tar.gz"
     assert poll(stack) == Poll()
     cloud.end(job(cloud), "SUCCEEDED", {})
 
@@ -91,6 +91,19 @@ def test_a_wrong_answer_fails_the_deployment_and_the_archive_stays(cloud: Cloud,
     plan = plan_of(cloud)
     assert plan["ensembles"] == []
     assert [each["key"] for each in plan["rehearsals"]] == [text["key"]]
+
+
+def test_a_rehearsal_that_the_job_did_not_start_is_tried_again_once(cloud: Cloud) -> None:
+    stack = deploy(cloud, REHEARSED)
+    poll(stack)
+    cloud.end(job(cloud), "FAILED", {"rehearsal of text": "unstarted"})
+
+    assert poll(stack) == Poll()
+
+    assert [each["repository"] for each in plan_of(cloud)["rehearsals"]] == ["text"]
+    cloud.end(job(cloud), "FAILED", {"rehearsal of text": "unstarted"})
+    assert poll(stack).failure is not None
+    assert cloud.live_jobs() == {}
 
 
 @pytest.mark.parametrize("outcome", ["missing", "cut", "corrupt"])

@@ -9,8 +9,9 @@ from typing import Any, Literal, Protocol
 
 __all__ = ["Folder", "Outcome", "Program", "ProgramDouble"]
 
-Outcome = Literal["good", "failed", "missing", "corrupt", "cut"]
-"""What becomes of an ensemble: finished; a failure.json; nothing; a report with wrong hashes; an archive too short."""
+Outcome = Literal["good", "failed", "unstarted", "missing", "corrupt", "cut"]
+"""What becomes of a product: finished; a failure.json; one that says that it was not started; nothing; a report with
+wrong hashes; an archive too short."""
 
 
 class Folder(Protocol):
@@ -88,9 +89,10 @@ class ProgramDouble:
         )
         if outcome == "missing":
             return
-        if outcome == "failed" or archive is None:
+        if outcome in ("failed", "unstarted") or archive is None:
             reason = "golden/one.json: the output 'scores' differs" if archive else "its archive was not built"
             failure = {"schema": 1, "repository": rehearsal["repository"], "reason": reason, "log": ["a line"]}
+            failure |= {"started": False} if outcome == "unstarted" else {}
             self._folder.put(f"{out}{rehearsal['key']}/failure.json", json.dumps(failure).encode())
             return
         self.rehearsed.append(rehearsal["key"])
