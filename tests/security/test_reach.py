@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 WITHOUT_TAGS = {
     "AWS::ApplicationAutoScaling::ScalingPolicy",
     "AWS::IAM::ManagedPolicy",
-    "AWS::IAM::Policy",
     "AWS::S3::BucketPolicy",
     "AWS::SNS::TopicPolicy",
     "AWS::Scheduler::Schedule",

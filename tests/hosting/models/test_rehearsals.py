@@ -105,15 +105,15 @@ def test_a_rehearsal_needs_the_machine_of_a_builder(world: World, app: cdk.App, 
 
 
 def test_the_handler_may_find_out_whether_the_stack_rolls_back(world: World, app: cdk.App, stack: cdk.Stack) -> None:
-    TritonModel(stack, "Plain", repository=world.repository("plain"), platform=world.platform)
-    TritonModel(stack, "Model", repository=golden(world.repository()), platform=world.platform)
+    """By a permission of the store: one of each model would fill the handler's role, which has a maximum size."""
+    for name in ("text", "image"):
+        TritonModel(stack, name, repository=golden(world.repository(name)), platform=world.platform)
 
-    policies = world.resources(stack, "AWS::IAM::Policy")
-    ((name, status),) = ((name, each) for name, each in policies.items() if "DescribeStacks" in json.dumps(each))
-    assert name.startswith("ModelStackStatus")
-    (statement,) = status["Properties"]["PolicyDocument"]["Statement"]
-    assert (statement["Action"], statement["Resource"]) == ("cloudformation:DescribeStacks", {"Ref": "AWS::StackId"})
-    assert [name in each.get("DependsOn", []) for each in world.resources(stack, DELIVERY).values()] == [False, True]
+    assert not world.resources(stack, "AWS::IAM::Policy")
+    policies = world.resources(stack, "AWS::IAM::ManagedPolicy").values()
+    statements = [each for policy in policies for each in policy["Properties"]["PolicyDocument"]["Statement"]]
+    (statement,) = (each for each in statements if "cloudformation:DescribeStacks" in each["Action"])
+    assert json.dumps(statement["Resource"]).count(":stack/*") == 1
 
 
 def test_the_cloud_assembly_tells_the_minutes(world: World, app: cdk.App, stack: cdk.Stack) -> None:

@@ -141,6 +141,10 @@ def test_a_handler_without_builders_may_do_exactly_this(
             "arn:<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>:stack/*",
         ),
         (
+            "cloudformation:DescribeStacks",
+            "arn:<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>:stack/*",
+        ),
+        (
             "s3:GetObject",
             "arn:<AWS::Partition>:s3:::cdk-hnb659fds-assets-${AWS::AccountId}-${AWS::Region}/triton-*",
         ),

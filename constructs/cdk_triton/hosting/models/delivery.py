@@ -22,7 +22,7 @@ from cdk_triton.hosting.models.builds import build_machine, warn_about_duration
 from cdk_triton.hosting.models.rehearsals import check_gpus
 from cdk_triton.hosting.naming.acknowledgements import bucket_identity
 from cdk_triton.hosting.naming.logical_ids import change_id_with
-from cdk_triton.hosting.store.builds.grants import GRANT_IDS, allow_stack_status
+from cdk_triton.hosting.store.builds.grants import GRANT_IDS
 from cdk_triton.hosting.store.builds.selection import BUILDING, REHEARSING
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.protocol import layout
@@ -105,9 +105,7 @@ def artifact_resource(
     change_id_with(resource, [store.service_token, *bucket_identity(scope, store.bucket)])
     if multi_model is not None:
         _show_in_diff(resource, artifacts)
-    if rehearsals:
-        allow_stack_status(scope, store.handler_role)
-    if machine is not None or rehearsals:
+    if machine is not None:
         granted = map(scope.node.try_find_child, GRANT_IDS)
         resource.node.add_dependency(*(policy for policy in granted if policy is not None))
     return resource

@@ -243,7 +243,8 @@ def endpoint_states(scope: Construct) -> tuple[list[Statement], dict[str, str]]:
     """The handler's permissions to wait for an endpoint, and the reason for each ARN with a wildcard.
 
     The handler reads only the status of the requesting stack's endpoint, and responds when the endpoint is no longer
-    busy.
+    busy. It reads the status of that stack too, which alone distinguishes a rollback from another update: a rollback is
+    neither rehearsed nor compared with what is published for another platform.
     """
     stack = stack_of(scope)
     endpoints = stack.format_arn(service="sagemaker", resource="endpoint", resource_name="*")
@@ -254,7 +255,9 @@ def endpoint_states(scope: Construct) -> tuple[list[Statement], dict[str, str]]:
     )
     statements = [
         Statement(actions=["sagemaker:DescribeEndpoint"], resources=[endpoints]),
-        Statement(actions=["cloudformation:DescribeStackResource"], resources=[stacks]),
+        Statement(
+            actions=["cloudformation:DescribeStackResource", "cloudformation:DescribeStacks"], resources=[stacks]
+        ),
     ]
     return statements, dict.fromkeys((endpoints, stacks), reason)
 

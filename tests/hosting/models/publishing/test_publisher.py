@@ -332,19 +332,6 @@ def test_a_deployment_that_changes_the_platform_is_checked_before_anything_else(
         assert delivery in machine["DependsOn"], name
     for name, function in fleet.resources("AWS::Lambda::Function").items():
         assert delivery in function["DependsOn"], name
-    ((policy, granted),) = fleet.resources("AWS::IAM::Policy").items()
-    assert policy in resource["DependsOn"]
-    (statement,) = granted["Properties"]["PolicyDocument"]["Statement"]
-    assert (statement["Action"], statement["Resource"]) == ("cloudformation:DescribeStacks", {"Ref": "AWS::StackId"})
-    assert "IsCompleteRole" in json.dumps(granted["Properties"]["Roles"])
-
-
-def test_the_handler_of_another_app_s_store_may_read_the_status_of_the_stack(world: World) -> None:
-    stack = cdk.Stack(world.app(), "Stack", env=cdk.Environment(account="111122223333", region="eu-west-1"))
-    store = TritonArtifactStore.from_exports(stack, "Store", "triton")
-    TritonMultiModel(stack, "Fleet", platform=world.platform, store=store).add_publisher()
-    (granted,) = Template.from_stack(stack).find_resources("AWS::IAM::Policy").values()
-    assert "triton:HandlerRole" in json.dumps(granted["Properties"]["Roles"])
 
 
 def machines(fleet: Fleet) -> list[dict[str, Any]]:

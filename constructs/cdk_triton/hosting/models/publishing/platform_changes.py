@@ -13,7 +13,6 @@ from cdk_triton.artifacts.publisher_description import platform_name
 from cdk_triton.hosting.access.vpc_endpoints import await_vpc_endpoints
 from cdk_triton.hosting.models.publishing.grants import Served
 from cdk_triton.hosting.naming.stacks import stack_of
-from cdk_triton.hosting.store.builds.grants import allow_stack_status
 
 __all__ = ["check_platform_changes"]
 
@@ -33,6 +32,5 @@ def check_platform_changes(multi_model: Construct, served: Served, delivery: Cus
     command = f"cdk-triton fleet publish --all --platform {platform_name(served.platform)}"
     resource.add_property_override("PublishedPlatform", served.platform.label)
     resource.add_property_override("PublishCommand", f"{command} --fleet {stack.stack_name}/{path}")
-    delivery.node.add_dependency(allow_stack_status(multi_model, served.store.handler_role))
     if served.network is not None:
         await_vpc_endpoints(resource, served.network, multi_model, "platform checks")

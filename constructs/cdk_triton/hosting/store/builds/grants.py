@@ -9,22 +9,21 @@ from collections.abc import Iterable, Sequence
 
 from aws_cdk import Annotations, Aws
 from aws_cdk import aws_iam as iam
-from constructs import Construct, IConstruct
+from constructs import Construct
 
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.access.images import PULL_ACTIONS, ContainerImage
 from cdk_triton.hosting.naming.acknowledgements import acknowledge_nist
 from cdk_triton.hosting.naming.service_names import unique_name
-from cdk_triton.hosting.naming.stacks import stack_of
 
-__all__ = ["GRANT_IDS", "allow_inputs", "allow_pull", "allow_stack_status", "inline_grant", "object_arn"]
+__all__ = ["GRANT_IDS", "allow_inputs", "allow_pull", "inline_grant", "object_arn"]
 
 PULL_WARNING = "cdk-triton:BuildImagePullNotGranted"
 
-_IMAGE_PULL, _INPUTS, _STACK_STATUS = "BuildImagePull", "BuildInputs", "StackStatus"
+_IMAGE_PULL, _INPUTS = "BuildImagePull", "BuildInputs"
 
-GRANT_IDS = (_IMAGE_PULL, _INPUTS, _STACK_STATUS)
+GRANT_IDS = (_IMAGE_PULL, _INPUTS)
 """The construct ids, below a model, of the policies that its archives depend on: a contract."""
 
 
@@ -49,17 +48,6 @@ def allow_inputs(scope: Construct, files: Iterable[S3File], role: iam.IRole) -> 
     """
     if arns := sorted({object_arn(file) for file in files}):
         inline_grant(scope, _INPUTS, role, ["s3:GetObject"], arns)
-
-
-def allow_stack_status(scope: Construct, role: iam.IRole) -> IConstruct:
-    """Let the store's handler describe a model's stack: only its status distinguishes a rollback from another update.
-
-    A rollback is neither rehearsed nor compared with what is published for another platform.
-    """
-    found = scope.node.try_find_child(_STACK_STATUS)
-    if found is not None:
-        return found
-    return inline_grant(scope, _STACK_STATUS, role, ["cloudformation:DescribeStacks"], [stack_of(scope).stack_id])
 
 
 def object_arn(file: S3File) -> str:
