@@ -16,12 +16,15 @@ from botocore.exceptions import ClientError
 
 from cdk_triton.cli.artifacts.assembly import Planned, StackAssembly
 from cdk_triton.cli.artifacts.aws import in_parallel
-from cdk_triton.cli.artifacts.contents import find, read_locks
+from cdk_triton.cli.artifacts.contents import find, read_locks, read_text
 from cdk_triton.cli.artifacts.publishing import Publisher
 from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.errors import ConfigurationError, StoreError
 from cdk_triton.protocol import layout
+from cdk_triton.protocol.documents import DocumentError
 from cdk_triton.protocol.invocation import CALL_AGAIN
+from cdk_triton.protocol.plan import PlannedRehearsal
+from cdk_triton.protocol.rehearsal import RehearsalPass
 
 __all__ = ["WAITED_SECONDS", "run"]
 
@@ -145,14 +148,26 @@ def _progress(store: Store, planned: Planned) -> str:
 
 
 def _committed(store: Store, planned: Planned) -> set[str]:
-    """The keys whose archives are committed, under each name that the build plan has for them, and whose passes exist.
+    """The keys of committed archives and of the rehearsals that they have passed.
 
-    A pass may be for another archive, which only the handler finds out.
+    An archive counts if it is committed under each name that the build plan has for it.
     """
-    objects = [(commit.artifact_key, commit.manifest) for commit in planned.plan.commits]
-    objects += [
-        (each.key, layout.pass_key(each.repository, each.artifact_key, each.key)) for each in planned.plan.rehearsals
-    ]
-    found = in_parallel(lambda each: find(store, each[1]), objects)
-    missing = {key for (key, _), file in zip(objects, found, strict=True) if file is None}
-    return {key for key, _ in objects} - missing
+    commits, rehearsals = planned.plan.commits, planned.plan.rehearsals
+    manifests = in_parallel(lambda commit: find(store, commit.manifest), commits)
+    passed = in_parallel(lambda rehearsal: _has_passed(store, rehearsal), rehearsals)
+    missing = {commit.artifact_key for commit, manifest in zip(commits, manifests, strict=True) if manifest is None}
+    passes = {rehearsal.key for rehearsal, has_passed in zip(rehearsals, passed, strict=True) if has_passed}
+    return {commit.artifact_key for commit in commits} - missing | passes
+
+
+def _has_passed(store: Store, rehearsal: PlannedRehearsal) -> bool:
+    """Whether the archive in the store has passed; a pass for another archive of the same key does not count."""
+    text = read_text(store, layout.pass_key(rehearsal.repository, rehearsal.artifact_key, rehearsal.key))
+    archive = find(store, layout.archive_key(rehearsal.repository, rehearsal.artifact_key))
+    if text is None or archive is None:
+        return False
+    try:
+        rehearsed = RehearsalPass.parse(text).archive
+    except DocumentError:  # of another version; it does not count for the handler either
+        return False
+    return (rehearsed.size, rehearsed.etag) == (archive.size, archive.etag)
