@@ -57,13 +57,25 @@ def golden_request(file: Path) -> Golden:
     return Golden(*encode(asked.inputs, asked.options, asked.step))
 
 
-def golden_answer(file: Path) -> Golden:
+def golden_answer(file: Path, *, top1: bool = False) -> Golden:
     """The body of the expected answer in a file.
 
+    Args:
+        file: the file.
+        top1: whether the largest value of each row is compared, which a row with a NaN does not have.
+
     Raises:
-        ConfigurationError: the file cannot be read, or contains no answer.
+        ConfigurationError: the file cannot be read, contains no answer, or no largest values where they are compared.
     """
     arrays = read_arrays(file) if file.suffix == ".npz" else _outputs(file)
+    if not arrays:
+        raise ConfigurationError(f"{file} has no outputs: write them with `cdk-triton golden record`")
+    for name, array in arrays.items():
+        if top1 and array.dtype.kind == "f" and (array != array).any():
+            raise ConfigurationError(
+                f"{file} has a NaN in the output {name!r}, so top1 has no largest value to compare: record another "
+                "answer, or compare with a tolerance"
+            )
     encoded = [encode_tensor(name, array, binary=True) for name, array in arrays.items()]
     header = json.dumps({"outputs": [each.entry for each in encoded]}).encode()
     return Golden(b"".join([header, *(each.data or b"" for each in encoded)]), f"{_BINARY}{len(header)}")

@@ -80,7 +80,7 @@ def coarsest_tolerance(repository: ModelRepository) -> Tolerance:
 def _asked(golden: GoldenRequest, root: Path, default: Tolerance) -> Asked:
     from cdk_triton.rehearsal.files import golden_answer, golden_request  # numpy, which few syntheses need
 
-    expected = None if golden.expect is None else golden_answer(root / golden.expect)
+    expected = None if golden.expect is None else golden_answer(root / golden.expect, top1=golden.top1)
     request = golden_request(root / golden.request)
     return Asked(request_name(golden, root), request, _comparison(golden, default), expected)
 

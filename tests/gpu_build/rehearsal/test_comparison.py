@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis.extra import numpy as arrays
 from build_program.rehearsal.comparison import difference
 from build_program.rehearsal.tensors import AnswerError, Tensor, read_tensors
 from cdk_triton.client.payload import decode
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.rehearsal.files import golden_answer
 
 pytestmark = pytest.mark.slow  # generated inputs
@@ -109,3 +111,19 @@ def test_shapes_types_and_missing_outputs_differ() -> None:
     exactly = {"how": "tolerance", "absolute": 0.0, "relative": 0.0}
     for found in ({"y": np.ones((2, 1), "f4")}, {"y": np.ones(2, "f8")}, {"z": np.ones(2, "f4")}):
         assert difference(exactly, tensors(**found), tensors(y=np.ones(2, "f4"))) is not None
+
+
+@pytest.mark.parametrize(
+    ("outputs", "reason"),
+    [
+        ([], "has no outputs: write them"),
+        (
+            [{"name": "y", "datatype": "FP32", "shape": [1, 2], "data": [float("nan"), 1.0]}],
+            "has a NaN in the output 'y', so top1",
+        ),
+    ],
+)
+def test_an_expected_answer_that_every_answer_would_pass(tmp_path: Path, outputs: list[Any], reason: str) -> None:
+    (tmp_path / "answer.json").write_text(json.dumps({"outputs": outputs}))
+    with pytest.raises(ConfigurationError, match=reason):
+        golden_answer(tmp_path / "answer.json", top1=True)
