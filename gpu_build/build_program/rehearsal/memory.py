@@ -7,7 +7,6 @@ import os
 import resource
 import subprocess
 import threading
-import time
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -17,6 +16,7 @@ __all__ = ["Memory", "sampled_memory", "shared_mib"]
 
 _PERIOD_SECONDS = 0.25
 _FIRST_SECONDS = 10.0  # a driver without persistence initialises the GPU for the first program
+_QUERY = ["nvidia-smi", "--query-gpu=index,memory.used,driver_version", "--format=csv,noheader,nounits"]
 _MIB = 1 << 20
 _SHARED = "/dev/shm"  # noqa: S108 - where Python models exchange tensors with the server
 
@@ -32,40 +32,43 @@ class Memory:
     def __init__(self) -> None:
         self.own = children()
         self.driver: str | None = None
-        self._used: dict[str, int] = {}  # by the index of a GPU
         self._marks: dict[str, dict[str, float | None]] = {"gpu": {}, "host": {}, "shared": {}}
         self._peaks: dict[str, float] = {}
         self._shared_before = shared_mib()
-        self._has_line = threading.Event()
+        self._lock = threading.Lock()
 
     def mark(self, moment: str) -> None:
         """Record what is in use now, under a name."""
-        for _ in range(2 * len(self._used)):  # the first sample to come, a line for each GPU, may be older
-            self._has_line.clear()
-            self._has_line.wait(4 * _PERIOD_SECONDS)
-        for what, value in self._now().items():
+        used = [each for each in map(self.read, _asked_now()) if each is not None]  # the loop's line may be older
+        self._marks["gpu"][moment] = max(used, default=None)
+        for what, value in self.sample().items():
             self._marks[what][moment] = value
 
-    def sample(self) -> None:
-        """Notice a peak."""
-        for what, value in self._now().items():
-            if value is not None:
-                self._peaks[what] = max(value, self._peaks.get(what, 0.0))
+    def sample(self) -> dict[str, float]:
+        """Notice a peak of what is not the GPU's, and return what is in use."""
+        found = {
+            "host": round(sum(map(_private_mib, descendants(self.own))), 1),
+            "shared": round(max(0.0, shared_mib() - self._shared_before), 1),
+        }
+        for what, value in found.items():
+            self._peaks[what] = max(value, self._peaks.get(what, 0.0))
+        return found
 
-    def read(self, line: str) -> None:
-        """Take a line of `nvidia-smi`."""
-        index, _, rest = line.partition(",")
+    def read(self, line: str) -> int | None:
+        """Take a line of `nvidia-smi`, notice a peak, and return what is in use."""
+        _, _, rest = line.partition(",")
         used, _, driver = rest.partition(",")
-        if used.strip().isdigit():  # otherwise an error, or [N/A] of a GPU that is divided
-            self._used[index] = int(used)
-            self.driver = driver.strip()
-            self._has_line.set()
-            self.sample()
+        if not used.strip().isdigit():  # an error, or [N/A] of a GPU that is divided
+            return None
+        self.driver = driver.strip()
+        with self._lock:  # two threads come here
+            self._peaks["gpu"] = max(int(used), self._peaks.get("gpu", 0.0))
+        return int(used)
 
     @property
     def has_gpu(self) -> bool:
         """Whether `nvidia-smi` has reported memory."""
-        return bool(self._used)
+        return "gpu" in self._peaks
 
     @property
     def gpu_peak(self) -> float | None:
@@ -78,22 +81,14 @@ class Memory:
         rows["shared"]["size"] = round(shared_mib(total=True), 1)
         return {**rows, "gpu": rows["gpu"] if self.has_gpu else None}
 
-    def _now(self) -> dict[str, float | None]:
-        return {
-            "gpu": max(list(self._used.values()), default=None),
-            "host": round(sum(map(_private_mib, descendants(self.own))), 1),
-            "shared": round(max(0.0, shared_mib() - self._shared_before), 1),
-        }
-
 
 @contextlib.contextmanager
 def sampled_memory() -> Iterator[Memory]:
     """The memory of what this process starts while this lasts, sampled four times a second."""
-    query = ["nvidia-smi", "--query-gpu=index,memory.used,driver_version", "--format=csv,noheader,nounits"]
     every = f"--loop-ms={_PERIOD_SECONDS * 1000:.0f}"
     try:
         smi = subprocess.Popen(
-            [*query, every], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [*_QUERY, every], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
     except OSError:
         smi = None
@@ -105,7 +100,6 @@ def sampled_memory() -> Iterator[Memory]:
     for thread in threads:
         thread.start()
     try:
-        _wait_for_gpu(smi, memory)
         memory.mark("before")
         yield memory
     finally:
@@ -119,10 +113,19 @@ def sampled_memory() -> Iterator[Memory]:
             smi.stdout.close()
 
 
-def _wait_for_gpu(smi: subprocess.Popen[bytes] | None, memory: Memory) -> None:
-    patience = time.monotonic() + _FIRST_SECONDS
-    while smi is not None and not memory.has_gpu and smi.poll() is None and time.monotonic() < patience:
-        time.sleep(_PERIOD_SECONDS / 10)
+def _asked_now() -> list[str]:
+    try:
+        done = subprocess.run(
+            _QUERY,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_FIRST_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return done.stdout.decode("ascii", "replace").splitlines()
 
 
 def _sample(memory: Memory, ended: threading.Event) -> None:

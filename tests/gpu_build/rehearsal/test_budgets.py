@@ -51,7 +51,10 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 Server(("127.0.0.1", int(os.environ["SAGEMAKER_BIND_TO_PORT"])), Handler).serve_forever()
 """
 NVIDIA_SMI = """#!/bin/sh
-while :; do echo "0, $(cat {used}), 570.133.20"; echo "1, 40, 570.133.20"; echo "2, [N/A], x"; sleep 0.25; done
+case "$*" in
+    *--loop-ms=250*) while :; do echo "0, 1000, 570.133.20"; sleep 0.25; done;;  # a reader that lags
+    *) echo "0, $(cat {used}), 570.133.20"; echo "1, 40, 570.133.20"; echo "2, [N/A], x";;
+esac
 """
 ENTRY_POINT = """#!/bin/sh
 setsid sleep 1234 > {used}.log 2>&1 &
