@@ -27,11 +27,13 @@ class Memory:
     Attributes:
         own: children of this process whose memory is not the server's.
         driver: the version of the GPU's driver; None without one.
+        gpus: how many GPUs have reported memory.
     """
 
     def __init__(self) -> None:
         self.own = children()
         self.driver: str | None = None
+        self.gpus = 0
         self._marks: dict[str, dict[str, float | None]] = {"gpu": {}, "host": {}, "shared": {}}
         self._peaks: dict[str, float] = {}
         self._shared_before = shared_mib()
@@ -40,6 +42,7 @@ class Memory:
     def mark(self, moment: str) -> None:
         """Record what is in use now, under a name."""
         used = [each for each in map(self.read, _asked_now()) if each is not None]  # the loop's line may be older
+        self.gpus = len(used)
         self._marks["gpu"][moment] = max(used, default=None)
         for what, value in self.sample().items():
             self._marks[what][moment] = value

@@ -37,7 +37,9 @@ _ENDS_SECONDS = 5.0  # a server that is being killed loses its sockets first
 _GRACE_SECONDS = 35.0  # the server's own exit timeout is 30 s
 _KEPT_LINES = 10_000
 _TARGET_MODEL = "X-Amzn-SageMaker-Target-Model"
-_OF_THE_JOB = ("AWS_", "CODEBUILD_", "ECS_", "PIP_")
+_OF_THE_JOB = re.compile(r"(AWS|CODEBUILD|ECS|PIP|PROCESSING)_.*|.*(TOKEN|SECRET|PASSWORD|CREDENTIALS|_KEY)")
+"""Of the image's own variables, none is needed that is named like a secret."""
+
 _STAND_IN = re.compile(r"\bstand-in for (?:the backend )?(?P<name>[\w.-]+):")
 _WARNING = re.compile(r'^W\d{4} \S+ \d+ [\w.]+:\d+\] "?(?P<text>.*?)"?$')
 _VERSION = re.compile(r"\bserver_version\s*\|\s*(?P<version>[\d.]+)")
@@ -268,7 +270,7 @@ class Server:
 
     def _environment(self) -> dict[str, str]:
         """The variables of the image and of the container. Those of the job, such as its credentials, stay out."""
-        variables = {name: value for name, value in os.environ.items() if not name.startswith(_OF_THE_JOB)}
+        variables = {name: value for name, value in os.environ.items() if not _OF_THE_JOB.fullmatch(name)}
         variables.update(self._document.environment, SAGEMAKER_BIND_TO_PORT=str(self._port))
         if self._document.mode == "multi":
             variables["SAGEMAKER_MULTI_MODEL"] = "true"

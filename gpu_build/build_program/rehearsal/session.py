@@ -162,7 +162,8 @@ class Session:
 def _differences(server: Server, memory: Memory) -> dict[str, str]:
     """What is different from the endpoint, by its name."""
     found = {
-        "role": "none: the server has no credentials",
+        "role": "the server has no variables with credentials, but the job's host and its metadata can be reached",
+        "instance": f"the machine of the job, with {memory.gpus} GPUs; the endpoint's instance type may have more",
         "network": "the network of the job, not the endpoint's VPC or network isolation",
         "driver": f"{memory.driver or 'none'}, that of the job's host",
     }

@@ -92,6 +92,25 @@ def test_figures_of_a_gpu_are_recorded(rehearsed: Callable[..., dict[str, Any]])
     assert found["skipped"] == found["stand_ins"] == []
     assert found["server"] == {"version": "2.68.0", "warnings": ["no CUDA memory pool"]}
     assert found["differs"]["driver"].startswith("570.133.20")
+    assert found["differs"]["instance"].startswith("the machine of the job, with 2 GPUs")
+
+
+@pytest.mark.slow
+def test_a_server_that_ignores_sigterm_is_ended(
+    rehearsed: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("build_program.rehearsal.server._GRACE_SECONDS", 0.5)
+    serve = tmp_path / "bin/serve"
+    serve.write_text(serve.read_text().replace("SIGTERM, ended", "SIGTERM, signal.SIG_IGN"))
+    assert rehearsed()["reason"] is None
+    assert not [each for each in Path("/proc").glob("[0-9]*/cmdline") if _has(each, str(serve))]
+
+
+def _has(command_line: Path, text: str) -> bool:
+    try:
+        return text.encode() in command_line.read_bytes()
+    except OSError:
+        return False
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def test_a_rehearsal_says_what_the_models_need(rehearsed: Rehearse) -> None:
     assert shared["peak"] <= shared["size"]  # other tests use it, too
     assert found["server"]["version"] == "2.51.0"
     assert [each.partition(":")[0] for each in found["skipped"]] == ["gpu_memory_mib", "p99_milliseconds"]
-    assert set(found["differs"]) == {"role", "network", "driver"}
+    assert set(found["differs"]) == {"role", "instance", "network", "driver"}
 
 
 def test_each_client_has_its_own_sequences(rehearsed: Rehearse) -> None:
@@ -93,6 +93,8 @@ def test_a_model_finds_no_credentials(rehearsed: Rehearse, monkeypatch: pytest.M
         "CODEBUILD_AGENT",
         "ECS_CONTAINER_METADATA_URI",
         "PIP_INDEX_URL",
+        "GITHUB_TOKEN",
+        "DATABASE_PASSWORD",
     ):
         monkeypatch.setenv(name, "secret")
     found = rehearsed(execute="assert 'secret' not in os.environ.values(), 'found'", environment={"MY_VARIABLE": "1"})
