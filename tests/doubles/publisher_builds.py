@@ -120,7 +120,9 @@ class BuildingMachine(Machine):
         document = json.loads(self.s3.get(STORE, key) or b"")
         sha256 = hashlib.sha256(golden).hexdigest()
         self.s3.put(STORE, f"{REQUESTS}archives/{sha256}.zip", golden)
-        uploaded = UploadedRehearsal(sha256, {"schema": 1, "mode": "multi", "requests": []}).text()
+        uploaded = UploadedRehearsal(
+            sha256, {"schema": 1, "mode": "multi", "load_timeout_seconds": 60, "requests": []}
+        ).text()
         for item in document["items"]:
             if item["ensemble"] in names:
                 item["rehearsed"] = True

@@ -186,8 +186,11 @@ def spoil(key: str, body: bytes | None) -> Callable[[BuildingMachine], None]:
 REHEARSAL = f"first/{KEY}.rehearsal.json"
 
 
-def of_rehearsal(**document: Any) -> bytes:
-    return json.dumps({"golden": "0" * 64, "document": {"schema": 1, "requests": [], **document}}).encode()
+ASKED = {"schema": 1, "mode": "multi", "load_timeout_seconds": 60, "requests": []}
+
+
+def of_rehearsal(golden: str = hashlib.sha256(GOLDEN).hexdigest(), **document: Any) -> bytes:
+    return json.dumps({"golden": golden, "document": ASKED | document}).encode()
 
 
 @pytest.mark.slow
@@ -197,11 +200,24 @@ def of_rehearsal(**document: Any) -> bytes:
         spoil(REHEARSAL, None),
         spoil(REHEARSAL, b"?"),
         spoil(REHEARSAL, of_rehearsal(requests=[{"body": "../another", "expected": None}])),
-        spoil(REHEARSAL, of_rehearsal()),
+        spoil(REHEARSAL, of_rehearsal(mode="another")),
+        spoil(REHEARSAL, of_rehearsal(load_timeout_seconds=1e9)),
+        spoil(REHEARSAL, of_rehearsal(load_timeout_seconds="60")),
+        spoil(REHEARSAL, of_rehearsal("0" * 64)),
         spoil(".zip", OTHER),
         spoil(f"archives/{KEY}.tar.gz", ARCHIVES[1]),
     ],
-    ids=["no rehearsal", "no JSON", "a path outside", "no golden requests", "other golden requests", "another archive"],
+    ids=[
+        "no rehearsal",
+        "no JSON",
+        "a path outside",
+        "another mode",
+        "endless",
+        "a text as time",
+        "no golden requests",
+        "other golden requests",
+        "another archive",
+    ],
 )
 def test_what_cannot_be_rehearsed_is_not_served(
     messages: Messages, machine: BuildingMachine, spoil: Callable[[BuildingMachine], None]

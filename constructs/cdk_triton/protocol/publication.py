@@ -42,6 +42,9 @@ MAX_VALUES = 1_000_000
 MAX_ENTRIES = 100_000
 """The files and directories of an archive."""
 
+MAX_LOAD_SECONDS = 3600
+"""The largest start-up timeout of an endpoint (`ContainerStartupHealthCheckTimeoutInSeconds` of the API reference)."""
+
 _KEY = re.compile(r"[0-9a-f]{64}")
 _EMPTY = re.compile("")
 _PLATFORM = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.-]{0,199})?")
@@ -237,6 +240,11 @@ class UploadedRehearsal:
         with faults_translated():
             found = parse_object(text)
             document = found["document"]
+            if document["mode"] != "multi":
+                raise ValueError(f"the mode is {document['mode']!r:.100}, not 'multi'")
+            timeout = document["load_timeout_seconds"]
+            if type(timeout) not in (int, float) or not 0 < timeout <= MAX_LOAD_SECONDS:
+                raise ValueError(f"load_timeout_seconds is {timeout!r:.100}, not a number from 0 to {MAX_LOAD_SECONDS}")
             for row in document["requests"]:
                 for name in filter(None, (row["body"], row["expected"])):
                     _path(name)
