@@ -255,7 +255,7 @@ class _Batch:
             instance_type=self._builds.rehearses,
             golden=uploaded.golden,
             document=uploaded.document,
-            program=self._builds.program,
+            program=self._builds.rehearsal_version,
         )
         origin = self._place.golden(self._event.publication, uploaded.golden)
         golden = BuildInput(self._storage.bucket, origin, f"rehearsals/{key}.zip", None, uploaded.golden)

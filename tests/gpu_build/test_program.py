@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import build_program as build_program
-from cdk_triton.artifacts.program import PROGRAM_VERSION, write_program
+from cdk_triton.artifacts.program import PROGRAM_VERSION, REHEARSAL_VERSION, write_program
 
 PACKAGE = Path(build_program.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -49,9 +49,10 @@ def test_somebody_decided_about_the_version_when_the_program_changed(tmp_path: P
     write_program(tmp_path / "program.pyz")
     digest = hashlib.sha256((tmp_path / "program.pyz").read_bytes()).hexdigest()
 
-    decided = (1, "dcf5decce79a77bc4594bbb3c84ca9c88047562ba7dcbdd36c1ec1bfc7cb4f5a")
-    assert (PROGRAM_VERSION, digest) == decided, (
+    decided = (1, 1, "dcf5decce79a77bc4594bbb3c84ca9c88047562ba7dcbdd36c1ec1bfc7cb4f5a")
+    assert (PROGRAM_VERSION, REHEARSAL_VERSION, digest) == decided, (
         "The build program changed. If it gives other artifacts from the same plan, raise PROGRAM_VERSION: that builds "
         "every artifact of every user again. If it does not (a better message, a faster way to the same bytes), leave "
-        "it. In both cases write the new version and digest here."
+        "it. If a rehearsal finds failures that it missed before, raise REHEARSAL_VERSION: that repeats every "
+        "rehearsal. In all cases write the versions and the digest here."
     )

@@ -9,12 +9,18 @@ from typing import Final
 
 from cdk_triton._shipped import shipped_directory
 
-__all__ = ["PROGRAM_VERSION", "write_program"]
+__all__ = ["PROGRAM_VERSION", "REHEARSAL_VERSION", "write_program"]
 
 PROGRAM_VERSION: Final = 1
 """Maintainers raise the number only when the build program gives different artifacts for the same `plan.json`.
 
 It is part of the key of every built artifact, so raising it rebuilds all of them.
+"""
+
+REHEARSAL_VERSION: Final = 1
+"""Maintainers raise the number when a pass of the program before does not count, because it missed a failure.
+
+It is part of the key of every rehearsal, so raising it repeats all of them, and builds nothing.
 """
 
 _MAIN: Final = b"import sys\n\nfrom build_program.main import main\n\nsys.exit(main(sys.argv[1:]))\n"

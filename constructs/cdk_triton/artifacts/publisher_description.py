@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton.artifacts.keys import key_inputs
-from cdk_triton.artifacts.program import PROGRAM_VERSION
+from cdk_triton.artifacts.program import PROGRAM_VERSION, REHEARSAL_VERSION
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.protocol.documents import DocumentError, require_schema
 from cdk_triton.protocol.plan import BuildMachine
@@ -86,7 +86,9 @@ class PublisherDescription:
 
         recipes = tuple(map(recipe_document, self.recipes))
         rehearses = self.platform.instance_type if self.rehearse else None
-        return DeclaredBuilds(self.platform.label, PROGRAM_VERSION, builder, self.max_builds, recipes, rehearses)
+        return DeclaredBuilds(
+            self.platform.label, PROGRAM_VERSION, builder, self.max_builds, recipes, rehearses, REHEARSAL_VERSION
+        )
 
     @classmethod
     def parse(cls, document: Mapping[str, Any], where: str) -> PublisherDescription:

@@ -80,7 +80,7 @@ def rehearsal_key(
         golden: the SHA-256 of the ZIP file of golden requests.
         document: what the build program reads about the rehearsal: the mode, the variables of the container, the
             comparisons, the time limit and the budgets.
-        program: the version of the build program.
+        program: the version of rehearsals in the build program.
     """
     return sha256_of_json(
         {

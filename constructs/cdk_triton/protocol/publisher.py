@@ -28,6 +28,7 @@ class DeclaredBuilds(Document):
         max_builds: how many builds run at a time.
         recipes: the documents of the declared recipes.
         rehearses: the instance type that serves, if archives with golden requests are rehearsed; None otherwise.
+        rehearsal_version: the version of rehearsals in the build program.
     """
 
     SCHEMA: ClassVar[int] = 2
@@ -38,6 +39,7 @@ class DeclaredBuilds(Document):
     max_builds: int
     recipes: tuple[Mapping[str, Any], ...]
     rehearses: str | None = None
+    rehearsal_version: int = 1
 
 
 @dataclass(frozen=True)

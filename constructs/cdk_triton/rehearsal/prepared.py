@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cdk_triton.artifacts.program import PROGRAM_VERSION
+from cdk_triton.artifacts.program import REHEARSAL_VERSION
 from cdk_triton.artifacts.repository_cache import cached_answer
 from cdk_triton.protocol.keys import rehearsal_key
 from cdk_triton.protocol.publication import UploadedRehearsal
@@ -66,7 +66,7 @@ class PreparedRehearsal:
             instance_type=platform.instance_type,
             golden=self.golden,
             document=self.document,
-            program=PROGRAM_VERSION,
+            program=REHEARSAL_VERSION,
         )
 
     @property

@@ -134,7 +134,7 @@ def test_golden_requests_change_no_archive(world: World, app: cdk.App, stack: cd
     assert planned(world, app, stack).commits[0].artifact_key == plain
 
 
-def test_a_rehearsal_has_one_key_until_something_of_it_changes(world: World) -> None:
+def test_a_rehearsal_has_one_key_until_something_of_it_changes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def key(directory: str, environment: ContainerEnvironment | None = None, **options: Any) -> str:
         app = world.app(directory)
         stack = cdk.Stack(app, "Stack", env=REGION)
@@ -148,6 +148,8 @@ def test_a_rehearsal_has_one_key_until_something_of_it_changes(world: World) -> 
     assert key("three", max_load_seconds=60) != first
     assert key("four", environment=ContainerEnvironment(thread_count=2)) != first
     assert key("five", environment=ContainerEnvironment(variables={"TABLE": "a"})) != first
+    monkeypatch.setattr("cdk_triton.rehearsal.prepared.REHEARSAL_VERSION", 0)
+    assert key("six") != first
 
 
 def test_every_ensemble_of_a_multi_model_is_rehearsed_once(world: World, app: cdk.App, stack: cdk.Stack) -> None:
