@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import struct
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -84,6 +87,35 @@ def test_a_pickle_is_never_loaded(name: str, monkeypatch: pytest.MonkeyPatch) ->
         pytest.param(b"{}", "is not a model of XGBoost: it has no learner", id="an empty object"),
         pytest.param(b"[1]", "is not a model of XGBoost: it has no learner", id="a list"),
         pytest.param(b'{"learner": {"a": 1}}', "is not a model of XGBoost: it has no objective", id="no objective"),
+        pytest.param(
+            b'{"learner": {"objective": {"name": "reg:squarederror"}}}',
+            "is not a model of XGBoost: it has no learner_model_param",
+            id="no parameters",
+        ),
+        pytest.param(
+            xgboost_json().replace(b"gradient_booster", b"booster"),
+            "is not a model of XGBoost: it has no gradient_booster",
+            id="no booster",
+        ),
+        pytest.param(
+            xgboost_json().replace(b"trees", b"forest"), "is incomplete: it has no trees", id="no list of trees"
+        ),
+        pytest.param(
+            xgboost_json(model={"gbtree_model_param": {"num_trees": "100"}}),
+            "is incomplete: it has 0 of 100 trees",
+            id="XGBoost without its trees",
+        ),
+        pytest.param(
+            xgboost_json(classes=-7), "has '-7' where a whole number belongs", id="a negative number of classes"
+        ),
+        pytest.param(
+            xgboost_json().replace(b'"4"', b'"\\u0664"'), "has '\u0664' where a whole number belongs", id="other digits"
+        ),
+        pytest.param(
+            xgboost_json().replace(b'"4"', b'"' + b"9" * 5_000 + b'"'),
+            "(5,000 characters) where a whole number belongs",
+            id="XGBoost with 5,000 digits",
+        ),
         pytest.param(xgboost_json()[:-1], "is not complete JSON", id="JSON cut off"),
         pytest.param(xgboost_json() + b"x", "is not complete JSON", id="more than JSON"),
         pytest.param(b"[" * 100_000, "is not complete JSON", id="deep JSON"),
@@ -95,6 +127,12 @@ def test_a_pickle_is_never_loaded(name: str, monkeypatch: pytest.MonkeyPatch) ->
         pytest.param(b"{i\x01a[$d", "is not complete UBJSON", id="a type without a count"),
         pytest.param(b"{i\x01aSi\xff", "is not UBJSON: byte 7 is no length", id="a negative length"),
         pytest.param(xgboost_binary()[:-1], "is not complete", id="binary cut off"),
+        pytest.param(xgboost_binary(classes=-7), "has -7 classes", id="binary with a negative number of classes"),
+        pytest.param(
+            xgboost_binary()[:-160] + struct.pack("<i", -5) + bytes(156),
+            "has -5 trees",
+            id="binary with a negative number of trees",
+        ),
         pytest.param(
             lightgbm().replace(b"num_class", b"classes"), "it has no num_class", id="LightGBM without classes"
         ),
@@ -102,6 +140,21 @@ def test_a_pickle_is_never_loaded(name: str, monkeypatch: pytest.MonkeyPatch) ->
             lightgbm().replace(b"leaf_value=", b"leaf="),
             "tree 0 has fewer values than leaves",
             id="a tree without leaves",
+        ),
+        pytest.param(
+            lightgbm().replace(b"max_feature_idx=3", b"max_feature_idx=" + b"9" * 5_000),
+            "(5,000 characters) where a whole number belongs",
+            id="LightGBM with 5,000 digits",
+        ),
+        pytest.param(
+            lightgbm().replace(b"num_leaves=1", b"num_leaves=" + b"9" * 5_000),
+            "(5,000 characters) where a whole number belongs",
+            id="a tree with 5,000 digits",
+        ),
+        pytest.param(
+            lightgbm().partition(b"Tree=")[0],
+            "is incomplete: it ends before its first tree",
+            id="LightGBM without its trees",
         ),
         pytest.param(b"tree_sizes=9 9\n" + lightgbm(), "it has 1 of 2 trees", id="a tree is missing"),
         pytest.param(b"forest", "is not a tree model in a format that the backend 'fil' reads", id="a word"),
@@ -113,6 +166,35 @@ def test_a_damaged_file_has_a_reason(content: bytes, reason: str, tmp_path: Path
     found = forest_file(path)
     assert isinstance(found, Damaged)
     assert found.reason.endswith(reason)
+
+
+@pytest.mark.parametrize("constant", [b"T", b"F", b"Z"])
+def test_an_array_of_constants_takes_no_memory(constant: bytes, tmp_path: Path) -> None:
+    """Its elements have no bytes: 1,000 arrays of 6,000 would be lists of 48 MB."""
+    path = tmp_path / "xgboost.ubj"
+    path.write_bytes(b"{i\x01a[" + (b"[$" + constant + b"#I" + struct.pack(">h", 6_000)) * 1_000 + b"]}")
+    tracemalloc.start()
+    found = forest_file(path)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == Damaged("xgboost_ubj", "is not a model of XGBoost: it has no learner")
+    assert most < 2_000_000
+
+
+def test_values_that_need_too_much_memory_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_much(_: bytes) -> object:
+        raise MemoryError
+
+    path = tmp_path / "xgboost.json"
+    path.write_bytes(xgboost_json())
+    monkeypatch.setattr(json, "loads", too_much)
+    assert forest_file(path) == Damaged("xgboost_json", "contains values that no library writes")
+
+
+def test_a_model_of_lightgbm_may_have_no_trees(tmp_path: Path) -> None:
+    path = tmp_path / "model.txt"
+    path.write_bytes(lightgbm().partition(b"Tree=")[0] + b"end of trees\n")
+    assert isinstance(forest_file(path), Forest)
 
 
 def test_a_file_that_cannot_be_read_has_a_reason(tmp_path: Path) -> None:

@@ -80,5 +80,7 @@ def forest_file(path: Path) -> Forest | Damaged | Pickle | TooLarge:
             return _READERS[found](head + file.read())
     except FileError as error:
         return Damaged(found, str(error))
+    except (ValueError, MemoryError):
+        return Damaged(found, "contains values that no library writes")
     except OSError as error:
         return Damaged(None, f"cannot be read: {error.strerror}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["LIBRARIES", "FileError", "Forest", "Format"]
+from cdk_triton._wording import quoted
+
+__all__ = ["LIBRARIES", "FileError", "Forest", "Format", "whole_number"]
 
 Format = Literal["xgboost", "xgboost_json", "xgboost_ubj", "lightgbm", "treelite_checkpoint"]
 """A format, as the parameter `model_type` names it."""
@@ -19,9 +21,22 @@ LIBRARIES: dict[Format, str] = {
 }
 """Format → what a file of this format is."""
 
+_MOST_DIGITS = 10  # the libraries read these numbers into 32 bits
+
 
 class FileError(Exception):
     """A file is damaged; the text is the rest of a sentence that begins with "the file"."""
+
+
+def whole_number(text: str) -> int:
+    """The number that a file holds as a text, such as the number of features.
+
+    Raises:
+        FileError: the text is no whole number from 0, or has more than 10 digits.
+    """
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
+        raise FileError(f"has {quoted(text)} where a whole number belongs")
+    return int(text)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from cdk_triton.tree_models.reader.forest import FileError, Forest
+from cdk_triton.tree_models.reader.forest import FileError, Forest, whole_number
 
 __all__ = ["lightgbm"]
 
@@ -27,16 +27,16 @@ def lightgbm(content: bytes) -> Forest:
     head, *trees = re.split(r"^Tree=", content.decode("utf-8", "replace"), flags=re.MULTILINE)
     fields = dict(line.rstrip().partition("=")[::2] for line in head.splitlines())
     for name in ("max_feature_idx", "num_class"):
-        if not fields.get(name, "").isdecimal():
+        if not fields.get(name):
             raise FileError(f"is not a model of LightGBM: it has no {name}")
-    _check_trees(fields, trees)
+    _check_trees(fields, head, trees)
     objective = (fields.get("objective") or "custom").split()[0]
     version = fields.get("version", "")
     return Forest(
         "lightgbm",
         f"LightGBM (format {version})" if version else "LightGBM",
-        features=int(fields["max_feature_idx"]) + 1,
-        classes=max(int(fields["num_class"]), 1),
+        features=whole_number(fields["max_feature_idx"]) + 1,
+        classes=max(whole_number(fields["num_class"]), 1),
         objective=objective,
         is_regression=objective in _REGRESSIONS,
         unsupported="has linear models in its leaves (linear_tree), which Treelite does not read"
@@ -45,13 +45,15 @@ def lightgbm(content: bytes) -> Forest:
     )
 
 
-def _check_trees(fields: dict[str, str], trees: list[str]) -> None:
+def _check_trees(fields: dict[str, str], head: str, trees: list[str]) -> None:
     """Reject a file that ends too early: it has fewer trees than the model's fields say, or a tree fewer values."""
     announced = len(fields.get("tree_sizes", "").split())
     if len(trees) < announced:
         raise FileError(f"is incomplete: it has {len(trees)} of {announced} trees")
+    if not trees and re.search("^end of trees", head, re.MULTILINE) is None:
+        raise FileError("is incomplete: it ends before its first tree")
     for index, tree in enumerate(trees):
         leaves = re.search(r"^num_leaves=(\d+)", tree, re.MULTILINE)
         values = re.search(r"^leaf_value=(.*)$", tree, re.MULTILINE)
-        if leaves is None or values is None or len(values[1].split()) < int(leaves[1]):
+        if leaves is None or values is None or len(values[1].split()) < whole_number(leaves[1]):
             raise FileError(f"is incomplete: tree {index} has fewer values than leaves")

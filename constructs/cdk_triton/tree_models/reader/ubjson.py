@@ -1,6 +1,6 @@
 """Universal Binary JSON, as XGBoost writes it (https://ubjson.org/type-reference/).
 
-The numbers of a typed array are skipped, because no rule looks at them: such an array is read as `Numbers`.
+The elements of a typed array are skipped, because no rule looks at them: such an array is read as `Numbers`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _DEEPEST = 64  # XGBoost nests about ten levels
 
 @dataclass(frozen=True)
 class Numbers:
-    """An array of numbers that was skipped.
+    """An array of numbers or constants that was skipped.
 
     Attributes:
-        count: how many numbers it has.
+        count: how many elements it has.
     """
 
     count: int
@@ -117,6 +117,8 @@ class _Reader:
         if count is not None and kind in _NUMBERS:
             self._skip(count * struct.calcsize(_NUMBERS[kind]))
             return Numbers(count)
+        if count is not None and kind in _CONSTANTS:
+            return Numbers(count)  # the elements have no bytes: a list of them may be far larger than the file
         if count is not None:
             return [self.value(kind or self.marker(), depth + 1) for _ in range(count)]
         items = []

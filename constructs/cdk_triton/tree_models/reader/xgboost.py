@@ -10,7 +10,8 @@ import json
 import struct
 from collections.abc import Mapping
 
-from cdk_triton.tree_models.reader.forest import FileError, Forest, Format
+from cdk_triton._wording import quoted
+from cdk_triton.tree_models.reader.forest import FileError, Forest, Format, whole_number
 from cdk_triton.tree_models.reader.ubjson import Numbers, ubjson
 
 __all__ = ["FIELDS", "xgboost_binary", "xgboost_document", "xgboost_json", "xgboost_ubj"]
@@ -19,6 +20,7 @@ FIELDS = ("boost_from_average", "iteration_indptr", "cats", "weight_drop")
 """Fields that a version of XGBoost added, and that older releases of Treelite reject: of 1.7, 2.0, 3.1 and 3.4."""
 
 _BOOSTERS = ("gbtree", "dart")
+_MOST = 10_000  # of a part of a version; findings print the version
 _MULTI_CLASS = ("multi:softmax", "multi:softprob")
 _HEADER = struct.Struct("<fIiiiIII")  # LearnerModelParam, without what fills it up to 136 bytes
 _HEADER_SIZE = 136
@@ -59,17 +61,24 @@ def xgboost_document(document: object, kind: Format) -> Forest:
     objective = _object(learner.get("objective")).get("name")
     if not learner or not isinstance(objective, str):
         raise FileError(f"is not a model of XGBoost: it has no {'objective' if learner else 'learner'}")
-    parameters = _object(learner.get("learner_model_param"))
-    booster = _object(learner.get("gradient_booster"))
+    parameters = _part(learner, "learner_model_param")
+    booster = _part(learner, "gradient_booster")
+    name = str(booster.get("name", "gbtree"))
     model = _object(_object(booster.get("gbtree")).get("model") if "gbtree" in booster else booster.get("model"))
+    if name in _BOOSTERS:
+        _check_trees(model)
     present = {*parameters, *model}
     version = top.get("version")
-    numbers = tuple(each for each in version if isinstance(each, int)) if isinstance(version, list) else ()
+    numbers = (
+        tuple(each for each in version if isinstance(each, int) and 0 <= each < _MOST)
+        if isinstance(version, list)
+        else ()
+    )
     return _forest(
         kind,
         numbers,
         objective,
-        str(booster.get("name", "gbtree")),
+        name,
         _number(parameters.get("num_feature")),
         _number(parameters.get("num_class")),
         _number(parameters.get("num_target")),
@@ -89,6 +98,8 @@ def xgboost_binary(content: bytes) -> Forest:
         _, features, classes, _, _, major, minor, targets = _HEADER.unpack_from(content)
         objective, end = _text(content, _HEADER_SIZE)
         booster, end = _text(content, end)
+        if classes < 0:
+            raise FileError(f"has {classes} classes")
         if booster in _BOOSTERS:
             _walk_trees(content, end, major)
     except (struct.error, UnicodeDecodeError):
@@ -111,7 +122,7 @@ def _forest(
 ) -> Forest:
     unsupported = ""
     if booster not in _BOOSTERS:
-        unsupported = f"has the booster {booster!r}, which has no trees"
+        unsupported = f"has the booster {quoted(booster)}, which has no trees"
     elif has_categories:
         unsupported = "contains the categories of a DataFrame's columns (cats.enc)"
     return Forest(
@@ -132,10 +143,13 @@ def _walk_trees(content: bytes, place: int, major: int) -> None:
     """Step over every tree, to see that the file is whole.
 
     Raises:
+        FileError: the number of trees is negative.
         struct.error: the file ends before its last tree does.
     """
     (trees,) = struct.unpack_from("<i", content, place)
     place += _TREES_SIZE
+    if trees < 0:
+        raise FileError(f"has {trees} trees")
     for _ in range(trees):
         nodes, leaf_vector = struct.unpack_from("<4xi12xi", content, place)
         place += _TREE_SIZE + nodes * _NODE_SIZE
@@ -148,6 +162,23 @@ def _walk_trees(content: bytes, place: int, major: int) -> None:
         raise struct.error("the file ends before the groups of the trees")
 
 
+def _part(learner: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """A part of the learner, which every model has."""
+    if not (found := _object(learner.get(name))):
+        raise FileError(f"is not a model of XGBoost: it has no {name}")
+    return found
+
+
+def _check_trees(model: Mapping[str, object]) -> None:
+    """Reject a model without the trees that its parameters count."""
+    trees = model.get("trees")
+    if not isinstance(trees, list):
+        raise FileError("is incomplete: it has no trees")
+    announced = _number(_object(model.get("gbtree_model_param")).get("num_trees"))
+    if announced not in (None, len(trees)):
+        raise FileError(f"is incomplete: it has {len(trees)} of {announced} trees")
+
+
 def _object(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
@@ -158,7 +189,7 @@ def _items(value: object) -> int:
 
 def _number(value: object) -> int | None:
     """A number, which XGBoost writes as a text."""
-    return int(value) if isinstance(value, str) and value.isdecimal() else None
+    return whole_number(value) if isinstance(value, str) else None
 
 
 def _text(content: bytes, place: int) -> tuple[str, int]:
