@@ -198,3 +198,12 @@ def test_an_image_of_ones_own_may_have_another_treelite(write: Write) -> None:
     platform = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge", image=OWN_IMAGE)
     model = xgboost_json(model={"cats": {"enc": []}})
     assert write({"model/config.pbtxt": fil(), "model/1/xgboost.json": model}, base={}).check(platform=platform) == ()
+
+
+def test_a_long_name_of_a_file_is_cut_and_has_no_control_characters(write: Write) -> None:
+    content = xgboost_json(objective="reg:x\n\x1b[31m" + "y" * 3_000)
+    repository = write({"model/config.pbtxt": fil(), "model/1/xgboost.json": content}, base={})
+    (found,) = repository.check("multi", platform_with("26.06"))
+    assert found.code == "CT824"
+    assert str(found).isprintable()
+    assert len(str(found)) < 500

@@ -21,6 +21,18 @@ PATH = "model/config.pbtxt"
         pytest.param("input__0", "INPUT__0", [("CT815", PATH, "input[0].name")], id="the input in capital letters"),
         pytest.param("input__0", "input_0", [("CT815", PATH, "input[0].name")], id="the input with one line"),
         pytest.param("output__0", "output", [("CT815", PATH, "output[0].name")], id="the output"),
+        pytest.param(
+            "output {",
+            'input { name: "extra" data_type: TYPE_FP32 dims: 4 }\noutput {',
+            [("CT815", PATH, "input[1].name")],
+            id="a further input",
+        ),
+        pytest.param(
+            "output {",
+            'output { name: "probabilities" data_type: TYPE_FP32 dims: 1 }\noutput {',
+            [("CT815", PATH, "output[0].name")],
+            id="a further output",
+        ),
         pytest.param("TYPE_FP32 dims: 4", "TYPE_INT32 dims: 4", [("CT816", PATH, "input[0].data_type")], id="integers"),
         pytest.param(
             "TYPE_FP32 dims: 4", "TYPE_FP64 dims: 4", [("CT816", PATH, "input[0].data_type")], id="double precision"

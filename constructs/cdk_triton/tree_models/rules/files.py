@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cdk_triton._wording import quoted
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend, treelite
 from cdk_triton.tree_models.fil_models import FilFile, FilForest, fil_file_rule, forest_rule
@@ -322,8 +323,8 @@ def unread_by_release(each: FilForest) -> Iterator[Problem]:
         return
     if forest.objective not in _OBJECTIVES and not forest.unsupported:
         yield each.file.refused(
-            f"{release} does not know the objective {forest.objective!r}",
-            f"Unrecognized XGBoost objective: {forest.objective}",
+            f"{release} does not know the objective {quoted(forest.objective)}",
+            "Unrecognized XGBoost objective",
             "train with another objective, such as reg:squarederror, or serve it as a Python model",
         )
     if forest.format == "xgboost" and forest.version >= (2,) and reader < _READS_BINARY_OF_2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton._wording import listed_in_quotes
+from cdk_triton._wording import listed_in_quotes, quoted
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend, rapids_triton
 from cdk_triton.tree_models.fil_models import FilModel, fil_model_rule
@@ -12,6 +12,7 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import enum_name
 
 _INPUT, _OUTPUT = "input__0", "output__0"
+_SHAPLEY = "treeshap_output"
 _FLOAT = "TYPE_FP32"
 _NUMBER_OF_FLOAT = 11  # TRITONSERVER_DataType, which the backend prints
 
@@ -20,13 +21,15 @@ _NUMBER_OF_FLOAT = 11  # TRITONSERVER_DataType, which the backend prints
     "CT815",
     Severity.ERROR,
     "a tensor of a tree model has a name that FIL does not use",
-    source=backend("fil_backend", "src/model.h", 57, 62),
+    source=backend("fil_backend", "src/model.h", 57, 138),
 )
 def other_name(each: FilModel) -> Iterator[Problem]:
     """FIL reads the input `input__0` and writes the output `output__0`, whatever the configuration calls them.
 
     The server loads a model with other names, and then responds to every request with an error. To give a tensor
     another name for your callers, run the model as a step of an ensemble.
+
+    FIL ignores a further input, and writes no further output but the Shapley values, `treeshap_output`.
 
     Example:
         # model/config.pbtxt
@@ -64,6 +67,29 @@ def other_name(each: FilModel) -> Iterator[Problem]:
             f"respond to every request with an error: {words}",
             f'write name: "{name}"',
         )
+    yield from _further(each)
+
+
+def _further(each: FilModel) -> Iterator[Problem]:
+    """The tensors beside those of FIL."""
+    inputs = [tensor.name for tensor in each.owner.config.input]
+    for index, name in enumerate(inputs):
+        if _INPUT in inputs and name not in (_INPUT, ""):
+            yield each.owner.problem(
+                f"input[{index}].name",
+                f"FIL reads only the input {_INPUT!r}, so it would ignore {quoted(name)}, although each "
+                "request must have it",
+                "remove the input",
+            )
+    outputs = [tensor.name for tensor in each.owner.config.output]
+    for index, name in enumerate(outputs):
+        if _OUTPUT in outputs and name not in (_OUTPUT, _SHAPLEY, ""):
+            yield each.owner.problem(
+                f"output[{index}].name",
+                f"FIL writes only the outputs {_OUTPUT!r} and {_SHAPLEY!r}, so responses would not contain "
+                f"{quoted(name)}",
+                "remove the output",
+            )
 
 
 @fil_model_rule(
