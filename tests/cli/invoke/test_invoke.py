@@ -84,6 +84,7 @@ def sent(world: World) -> dict[str, Any]:
     [
         (["--sequence", "7", "--first"], {"sequence_id": 7, "sequence_start": True, "sequence_end": False}),
         (["--sequence", "user-7", "--last"], {"sequence_id": "user-7", "sequence_start": False, "sequence_end": True}),
+        (["--sequence", "007"], {"sequence_id": "007", "sequence_start": False, "sequence_end": False}),
         (["--priority", "1", "--queue-timeout", "0.5"], {"priority": 1, "timeout": 500_000}),
     ],
 )
@@ -122,6 +123,7 @@ def test_options_take_precedence_over_the_file(run: Run, world: World, tmp_path:
         ["--last"],
         ["--sequence", ""],
         ["--sequence", "0"],
+        ["--sequence", "9" * 5_000],
         ["--priority", "0"],
         ["--queue-timeout", "0"],
         ["--queue-timeout", "nan"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,8 +28,15 @@ __all__ = [
     "require_no_sequence",
 ]
 
+_NUMBER = r"0|[1-9][0-9]{0,19}"  # Triton's correlation ID is a number of 64 bits, or a text
+
 SequenceOption = Annotated[
-    str | None, typer.Option("--sequence", metavar="ID", help="The sequence that the request is a part of.")
+    str | None,
+    typer.Option(
+        "--sequence",
+        metavar="ID",
+        help="The sequence that the request is a part of: 7 is a number, 007 a text.",
+    ),
 ]
 FirstOption = Annotated[bool, typer.Option("--first", help="With --sequence, start the sequence.")]
 LastOption = Annotated[bool, typer.Option("--last", help="With --sequence, end the sequence.")]
@@ -86,5 +94,5 @@ def in_sequence(body: Body, sequence: str | None, *, first: bool, last: bool) ->
 
     if sequence is None:
         return body
-    is_number = sequence.isascii() and sequence.isdecimal()
+    is_number = re.fullmatch(_NUMBER, sequence) is not None
     return replace(body, step=SequenceStep(check_sequence_id(int(sequence) if is_number else sequence), first, last))
