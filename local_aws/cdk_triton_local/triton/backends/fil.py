@@ -36,7 +36,8 @@ class TritonPythonModel(StandIn):
         rows = tensors["input__0"]
         if rows.dtype != np.float32:
             raise ValueError(f"incorrect type {rows.dtype} for input with required type float32")
-        return [self._model.run(rows) for _ in outputs]
+        found = self._model.run(rows)
+        return [found for _ in outputs]  # output__0, the only output of a model that ForestModel accepts
 
     def _default_name(self) -> str:
         given = {name: each["string_value"] for name, each in self.config.get("parameters", {}).items()}
