@@ -81,7 +81,7 @@ def variants() -> list[Question]:
                 {"prompt": [[prompt]], "max_tokens": np.array([[limit]], np.int32)} for prompt, limit in PROMPTS
             ],
         }
-        found += [each, *(replace(each, inputs=inputs) for inputs in choices[name])]
+        found += [each, *(replace(each, inputs=inputs) for inputs in choices.get(name, []))]
     return found
 
 

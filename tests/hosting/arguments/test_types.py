@@ -124,6 +124,8 @@ def test_no_argument_of_any_type_ends_in_a_traceback(given: Any, value: object) 
         "variant_name": "Current",
         "absolute": 0.1,
         "relative": 0.1,
+        "request": "golden/one.json",
+        "requests": [cdk_triton.GoldenRequest("golden/one.json")],
     }
     for call in calls(given).values():
         known = right | (OF_RECIPES if call.__module__.startswith("cdk_triton.artifacts") else {})

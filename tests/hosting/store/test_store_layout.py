@@ -45,8 +45,9 @@ def test_a_plan_puts_everything_where_it_is_documented(world: World) -> None:
         "source10": source_key(repository)[:10],
     }
     guide = documented(GUIDE.text)
-    # What is staged is the handler's, sources are a publisher's, and files are of another kind of model.
-    others = ("<path>", layout.SOURCES)
+    # What is staged is the handler's, sources are a publisher's, passes are of rehearsals, and files of another kind
+    # of model.
+    others = ("<path>", layout.SOURCES, "<rehearsal key>")
     lines = [line for line in guide if not line.startswith("staging/") and not any(each in line for each in others)]
     keys = [re.sub("<([^>]*)>", lambda word: words[word[1]], line).split()[0] for line in lines]
     (commit,), (copy,) = plan["commits"], plan["fleet"]["copies"]
