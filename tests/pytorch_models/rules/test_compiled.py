@@ -39,6 +39,21 @@ def spec(*arguments: object, result: object = TENSOR) -> str:
     ("content", "text", "platform", "expected"),
     [
         pytest.param(compiled_archive(), config(), NAMED, [], id="sound"),
+        pytest.param(compiled_archive(spec='R"([1, {"type": ' * 20_000), config(), NAMED, [], id="no end of a text"),
+        pytest.param(
+            compiled_archive(spec=spec(structure("builtins.tuple", *[TENSOR] * 2_000))),
+            config(),
+            NAMED,
+            [],
+            id="more tensors than are read",
+        ),
+        pytest.param(
+            compiled_archive(spec=spec(structure("builtins.dict", TENSOR, context=f'["{"k" * 201}"]'))),
+            config(),
+            NAMED,
+            [],
+            id="a longer key than is read",
+        ),
         pytest.param(b"PK\x03\x04", config(), NAMED, [("CT860", MODEL, "")], id="four bytes"),
         pytest.param(compiled_archive(name="encoder"), config(), NAMED, [("CT860", MODEL, "")], id="another name"),
         pytest.param(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import zipfile
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,6 +52,9 @@ def state(given: str, returned: str, kind: str = "FP32") -> str:
         pytest.param(archive({"a.txt": b""}), [("CT841", MODEL, "")], id="another archive"),
         pytest.param(archive({"data.pkl": b"\x80\x02}q\x00."}), [("CT841", MODEL, "")], id="no code"),
         pytest.param(archive({"data.pkl": b"not a pickle"}), [("CT841", MODEL, "")], id="no pickle"),
+        pytest.param(archive({"data.pkl": pickle.dumps(Fraction(1), 4)}), [("CT841", MODEL, "")], id="protocol 4"),
+        pytest.param(archive({"constants.pkl": b""}, zipfile.ZIP_LZMA), [("CT841", MODEL, "")], id="by LZMA"),
+        pytest.param(archive({"constants.pkl": b"", "version": b"9" * 5000}), [], id="a version of 5,000 digits"),
         pytest.param(archive({".data/extern_modules": b""}), [("CT841", MODEL, "")], id="torch.package"),
         pytest.param(torchscript(version=10), [], id="the newest format"),
         pytest.param(torchscript(version=11), [("CT841", MODEL, "")], id="a format to come"),

@@ -34,10 +34,10 @@ def torch_content(text: str) -> bytes | None:
     return None
 
 
-def archive(members: Mapping[str, bytes], top: str = "model") -> bytes:
-    """A zip archive as PyTorch writes it, all members in one directory."""
+def archive(members: Mapping[str, bytes], compression: int = zipfile.ZIP_STORED, *, top: str = "model") -> bytes:
+    """A zip archive as PyTorch writes it, all members in one directory and not compressed."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as file:
+    with zipfile.ZipFile(buffer, "w", compression) as file:
         for name, content in members.items():
             file.writestr(f"{top}/{name}", content)
     return buffer.getvalue()

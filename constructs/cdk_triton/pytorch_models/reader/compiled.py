@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import PurePosixPath
 from zipfile import ZipFile
+
+from cdk_triton.pytorch_models.reader.members import beginning_of
 
 __all__ = ["CallSpec", "CompiledModel", "compiled_model"]
 
 _FOLDER = "data/aotinductor/"
 _NAME = "model"
-_READ = 16 << 20  # of a library; the weights are behind the texts
+# More than the call specification of any model has. Names repeat those of the structures around them.
 _MOST_DEPTH = 50
+_MOST_TENSORS = 1_000
+_LONGEST_KEY = 200
 
 # `in_spec_ = R"([1, {...}])"` in the source of the library, and the same text in the library.
-_IN_SOURCE = re.compile(rb'\bR"\((\[1, \{"type": .*?\}\])\)"', re.DOTALL)
+_IN_SOURCE = b'R"([1, {"type": '
 _IN_LIBRARY = re.compile(rb'\[1, \{"type": [^\x00]*')
 
 
@@ -75,22 +80,29 @@ def _metadata(archive: ZipFile, members: list[str]) -> Mapping[str, str]:
     for name in members:
         if name.endswith("wrapper_metadata.json"):
             try:
-                read = json.loads(archive.read(name))
-            except ValueError:
+                read = json.loads(beginning_of(archive, name))
+            except (ValueError, RecursionError):
                 return {}
             return {str(key): str(value) for key, value in read.items()} if isinstance(read, dict) else {}
     return {}
 
 
 def _call_spec(archive: ZipFile, members: list[str]) -> CallSpec | None:
-    for ending, pattern in ((".wrapper.cpp", _IN_SOURCE), (".wrapper.so", _IN_LIBRARY)):
+    for ending, texts_in in ((".wrapper.cpp", _texts_in_source), (".wrapper.so", _IN_LIBRARY.findall)):
         for name in members:
             if PurePosixPath(name).name.endswith(ending):
-                with archive.open(name) as member:
-                    found = pattern.findall(member.read(_READ))
+                found = list(islice(texts_in(beginning_of(archive, name)), 3))
                 if len(found) == 2:
                     return _of_texts(*(text.decode(errors="replace") for text in found))
     return None
+
+
+def _texts_in_source(source: bytes) -> Iterator[bytes]:
+    at = 0
+    while (start := source.find(_IN_SOURCE, at)) >= 0 and (end := source.find(b')"', start)) >= 0:
+        if source.endswith(b"}]", start, end):
+            yield source[start + len(b'R"(') : end]
+        at = end
 
 
 def _of_texts(given: str, returned: str) -> CallSpec | None:
@@ -106,7 +118,7 @@ def _of_texts(given: str, returned: str) -> CallSpec | None:
         results = tuple(f"RESULT{name}" for name in _names(outputs, 2)) or ("RESULT",)
     except _SpecError as error:
         return CallSpec(fault=str(error))
-    except (TypeError, ValueError, KeyError, AttributeError):
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
         return None
     by_name = {f"KWARGS{key}": f"KWARGS[{key}]" for key in keys}
     return CallSpec((*named, *by_name), by_name, results)
@@ -121,13 +133,15 @@ def _names(spec: dict[str, object], depth: int) -> list[str]:
     for index, child in enumerate(_children(spec, depth)):
         entry = f"[{index}]" if entries is None else entries[index]
         names += [entry + name for name in _names(child, depth + 1)] or [entry]
+        if len(names) > _MOST_TENSORS:
+            raise ValueError
     return names
 
 
 def _children(spec: dict[str, object], depth: int) -> list[dict[str, object]]:
     kind, children = spec["type"], spec["children_spec"]
     if kind not in ("builtins.dict", "builtins.list", "builtins.tuple"):
-        raise _SpecError(f"it has a value of the type {kind}")
+        raise _SpecError(f"it has a value of the type {str(kind)[:_LONGEST_KEY]}")
     if not isinstance(children, list) or depth > _MOST_DEPTH:
         raise TypeError
     if not children and kind != "builtins.dict":
@@ -143,4 +157,6 @@ def _keys(spec: dict[str, object]) -> list[str]:
         raise TypeError
     if not all(isinstance(key, str) for key in keys):
         raise _SpecError("it has a dictionary whose keys are not strings")
+    if len(keys) > _MOST_TENSORS or any(len(key) > _LONGEST_KEY for key in keys):
+        raise ValueError
     return keys

@@ -18,6 +18,7 @@ from typing import Final, Literal
 from zipfile import BadZipFile, ZipFile
 
 from cdk_triton.pytorch_models.reader.compiled import CompiledModel, compiled_model
+from cdk_triton.pytorch_models.reader.members import beginning_of, is_readable
 from cdk_triton.pytorch_models.reader.signature import Forward, forward_in
 from cdk_triton.triton.unreadable import Unreadable
 
@@ -33,9 +34,8 @@ before PyTorch 1.6), `torch.package`, TorchScript in its FlatBuffer format, or a
 NEWEST_FORMAT: Final = 10
 """`kMaxSupportedFileFormatVersion` in `caffe2/serialize/versions.h`, unchanged from PyTorch 1.11 to 2.13."""
 
-# Limits of what is read of one member.
-_MOST = 16 << 20
-_MOST_OPCODES = 20_000
+_MOST_OPCODES = 500_000
+_MOST_DIGITS = 9  # of the version of the format
 
 # The first opcodes of torch.save before PyTorch 1.6: protocol 2, and a number.
 _OLD_PICKLE = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
@@ -84,10 +84,12 @@ def torch_file(path: Path) -> TorchFile | Unreadable:
     except (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error, zlib.error):
         return Unreadable("is a zip archive that is cut off or damaged" if head[:4] == _ZIP else "is not a zip archive")
     except OSError as error:
-        return Unreadable(f"cannot be read: {error.strerror}")
+        return Unreadable(f"cannot be read: {error.strerror or error}")
 
 
 def _of_archive(archive: ZipFile) -> TorchFile:
+    if not is_readable(archive):
+        return TorchFile("zip")
     names = archive.namelist()
     top = names[0].partition("/")[0] + "/" if names else ""  # PyTorch takes the archive's name from the first member
     inside = {name.removeprefix(top) for name in names if name.startswith(top)}
@@ -100,14 +102,8 @@ def _of_archive(archive: ZipFile) -> TorchFile:
     if ".data/extern_modules" in inside:
         return TorchFile("package")
     if "data.pkl" in inside:
-        return TorchFile("weights" if _has_tensors_only(_member(archive, top + "data.pkl")) else "pickled")
+        return TorchFile("weights" if _has_tensors_only(beginning_of(archive, top + "data.pkl")) else "pickled")
     return TorchFile("zip")
-
-
-def _member(archive: ZipFile, name: str) -> bytes:
-    """The beginning of a member, which is the whole of every usual one."""
-    with archive.open(name) as member:
-        return member.read(_MOST)
 
 
 def _has_tensors_only(pickle: bytes) -> bool:
@@ -122,24 +118,26 @@ def _global_names(pickle: bytes) -> Iterator[str]:
                 return
             if opcode.name == "GLOBAL":
                 yield str(argument)
+            elif opcode.name in ("STACK_GLOBAL", "INST"):
+                yield opcode.name  # the name is on the stack; torch.save and torch.jit.save write GLOBAL
     except ValueError:  # not a pickle
         return
 
 
 def _of_torchscript(archive: ZipFile, top: str, inside: set[str]) -> TorchFile:
     version = _version(archive, top, inside)
-    root = next(_global_names(_member(archive, top + "data.pkl")), "") if "data.pkl" in inside else ""
+    root = next(_global_names(beginning_of(archive, top + "data.pkl")), "") if "data.pkl" in inside else ""
     module, _, name = root.partition(" ")
     code = f"code/{module.replace('.', '/')}.py"
     if not module.startswith("__torch__") or code not in inside:
         return TorchFile("torchscript", format_version=version)
-    forward, has_forward = forward_in(_member(archive, top + code).decode(errors="replace"), name)
+    forward, has_forward = forward_in(beginning_of(archive, top + code).decode(errors="replace"), name)
     return TorchFile("torchscript", forward=forward, has_forward=has_forward, format_version=version)
 
 
 def _version(archive: ZipFile, top: str, inside: set[str]) -> int | None:
     for name in (".data/version", "version"):
         if name in inside:
-            text = _member(archive, top + name).strip()
-            return int(text) if text.isdigit() else None
+            text = beginning_of(archive, top + name).strip()
+            return int(text) if text.isdigit() and len(text) <= _MOST_DIGITS else None
     return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 __all__ = ["Argument", "Forward", "Type", "forward_in"]
 
+_LONGEST = 500  # of a type or a name, which messages quote
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"' + r"|'(?:[^'\\]|\\.)*'")
 
 
@@ -93,10 +94,12 @@ def _parsed(text: str) -> Forward | None:
     """The signature at the beginning of a text. The code below it is TorchScript, which is not Python everywhere."""
     head = _head(text)
     try:
-        tree = ast.parse(f"{head} pass")
+        return _signature(ast.parse(f"{head} pass").body[0])
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    function = tree.body[0]
+
+
+def _signature(function: ast.stmt) -> Forward | None:
     if not isinstance(function, ast.FunctionDef) or function.returns is None:
         return None
     given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
@@ -105,7 +108,10 @@ def _parsed(text: str) -> Forward | None:
     arguments = tuple(Argument(each.arg, _type(each.annotation)) for each in given if each.annotation is not None)
     if not arguments or not arguments[0].type.name.startswith("__torch__"):
         return None  # the backend looks for a first argument of a class
-    return Forward(arguments[1:], _type(function.returns))
+    forward = Forward(arguments[1:], _type(function.returns))
+    types = [forward.result, *(each.type for each in forward.arguments)]
+    is_long = any(len(each.annotation) > _LONGEST for each in types) or any(len(each.arg) > _LONGEST for each in given)
+    return None if is_long else forward
 
 
 def _head(text: str) -> str:

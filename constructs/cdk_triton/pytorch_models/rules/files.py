@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cdk_triton._wording import listed, quoted
 from cdk_triton.checks.derived.backend_files import BackendFile, file_rule
 from cdk_triton.checks.derived.releases import is_older
 from cdk_triton.checks.registry import Problem
@@ -149,7 +150,7 @@ def _fault_of_archive(each: BackendFile, read: TorchFile | Unreadable) -> tuple[
             fix = f'write platform: "pytorch_libtorch" and default_model_filename: "{each.path.name}", or {compile_it}'
         return _KINDS[read.kind], _NO_LIBRARY, fix
     if "model" not in compiled.names:
-        found = f"has the models {', '.join(map(repr, compiled.names)) or 'none'}, but not 'model'"
+        found = f"has the models {listed(list(map(quoted, compiled.names))) or 'none'}, but not 'model'"
         return found, _NO_LIBRARY, "package the model without a name of its own, or with the name 'model'"
     spec, platform = compiled.call_spec, each.context.platform
     if spec is not None and spec.fault and not (platform is not None and is_older(platform, "26.05")):
