@@ -256,7 +256,8 @@ def model_error(where: str, status: int, words: str, log: str = "") -> ModelErro
     """
     _, fix = SERVICE_ERRORS["ModelError"]
     fix = next((other for sign, other in _OTHER_PROTOCOL.items() if sign in words), fix)
-    outcome = f"answered {status}" if status else "did not answer"
+    # A stream has begun with the status 200 before the model fails.
+    outcome = {0: "did not answer", 200: "failed during its answer"}.get(status, f"answered {status}")
     # What the server answers about a model that does not load has many lines, with the cause in the last ones.
     reason = rejected_model(words) or _without_full_stop(words)
     return ModelError(

@@ -42,6 +42,8 @@ def read_request(file: Path) -> Body:
     Raises:
         ConfigurationError: the file cannot be read, or contains no request.
     """
+    if not file.exists():
+        raise ConfigurationError(f"{file} does not exist: write the request there, or correct `request`")
     if file.suffix != ".npz":
         return read_body(str(file))
     try:

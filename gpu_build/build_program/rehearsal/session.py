@@ -131,15 +131,15 @@ class Session:
         budgets = self._document.budgets
         if budgets.load_seconds is not None and server.load_seconds > budgets.load_seconds:
             raise RehearsalError(
-                f"the models took {server.load_seconds:.1f} s to load, but the budget is {budgets.load_seconds:g} s: "
-                "make them load faster, or raise the budget"
+                f"the models took {server.load_seconds:.1f} s to load, but the limit is {budgets.load_seconds:g} s: "
+                "make them load faster, or raise max_load_seconds"
             )
         if budgets.gpu_memory_mib is not None and self._is_measured("gpu_memory_mib", server, memory.has_gpu):
             peak = memory.gpu_peak or 0.0
             if peak > budgets.gpu_memory_mib:
                 raise RehearsalError(
-                    f"{peak:,.0f} MiB of the GPU's memory were in use, but the budget is {budgets.gpu_memory_mib:,g} "
-                    "MiB: use fewer instances or smaller batches, or raise the budget"
+                    f"{peak:,.0f} MiB of the GPU's memory were in use, but the limit is {budgets.gpu_memory_mib:,g} "
+                    "MiB: use fewer instances or smaller batches, or raise max_gpu_memory_mib"
                 )
         latency = self.result["latency"]
         if budgets.p99_milliseconds is not None and self._is_measured("p99_milliseconds", server, latency is not None):
@@ -147,8 +147,8 @@ class Session:
             if found > budgets.p99_milliseconds:
                 raise RehearsalError(
                     f"the p99 latency of {latency['answers']} answers was {found:g} ms when "
-                    f"{budgets.concurrency} are sent at once, but the budget is {budgets.p99_milliseconds:g} ms: make "
-                    "the models faster, or raise the budget"
+                    f"{budgets.concurrency} are sent at once, but the limit is {budgets.p99_milliseconds:g} ms: make "
+                    "the models faster, or raise max_p99_milliseconds"
                 )
 
     def _is_measured(self, budget: str, server: Server, is_known: bool) -> bool:

@@ -127,10 +127,10 @@ def test_a_process_that_left_the_servers_group_is_ended(
     [
         (
             {"gpu_memory_mib": 8000.0},
-            "9,000 MiB of the GPU's memory were in use, but the budget is 8,000 MiB: use fewer instances or smaller "
-            "batches, or raise the budget",
+            "9,000 MiB of the GPU's memory were in use, but the limit is 8,000 MiB: use fewer instances or smaller "
+            "batches, or raise max_gpu_memory_mib",
         ),
-        ({"p99_milliseconds": 19.5, "concurrency": 3}, " ms when 3 are sent at once, but the budget is 19.5 ms: make"),
+        ({"p99_milliseconds": 19.5, "concurrency": 3}, " ms when 3 are sent at once, but the limit is 19.5 ms: make"),
     ],
     ids=["memory", "latency"],
 )

@@ -65,7 +65,7 @@ SENT_AT_ONCE = "self.count = getattr(self, 'count', 0) + 1; assert self.count < 
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"budgets": {"load_seconds": 0.01}}, "s to load, but the budget is 0.01 s: make them load faster"),
+        ({"budgets": {"load_seconds": 0.01}}, "s to load, but the limit is 0.01 s: make them load faster"),
         (
             {"execute": RAISES_WITH_TEXT, "requests": [(asked(1.0, "Ada Lovelace"), None)]},
             "golden/0.json: the server answered with status 500: ValueError (model/1/model.py, line 18), whose message "
