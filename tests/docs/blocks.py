@@ -197,7 +197,7 @@ ELSEWHERE = (
     ("docs/security.md", "{", "hosting/access/keys/test_keys_page.py"),
     ("docs/store.md", "cdk deploy TritonArtifacts", "end_to_end/test_retained_bucket.py"),
     ("docs/store.md", "cdk import", "end_to_end/test_retained_bucket.py"),
-    ("docs/store.md", "{", "cli/artifacts/test_list_and_show.py"),
+    ("docs/store.md", "{", "cli/artifacts/test_list.py"),
     ("docs/store.md", "artifacts/", "hosting/store/test_store_layout.py"),
     ("docs/updates.md", "from aws_cdk", "hosting/endpoints/test_updates_page.py"),
     ("docs/validate.md", "$ cdk-triton validate", "docs/test_text_blocks.py"),

@@ -29,6 +29,30 @@ from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
 HANDLERS = Path(__file__).parents[3] / "lambda"
 ACCOUNT, REGION = "123456789012", "us-east-1"
 ASSETS = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
+PSEUDO = {
+    "AWS::AccountId": ACCOUNT,
+    "AWS::Region": REGION,
+    "AWS::Partition": "aws",
+    "AWS::URLSuffix": "amazonaws.com",
+}
+
+Synthesise = Callable[..., Path]
+
+BUILD = {
+    "schema": 1,
+    "build": "cdk-triton-0123456789abcdef",
+    "seconds": 812.5,
+    "probed": {"gpu": "NVIDIA A10G", "tensorrt": "10.13.3.9"},
+    "warnings": ["DALI is 1.51.1, and the release has 1.51.2"],
+    "stand_ins": ["trtexec"],
+    "steps": [
+        {
+            "name": "the TensorRT plan of bert",
+            "commands": [["trtexec", "--onnx=model.onnx", "--fp16"]],
+            "parity": {"y": {"largest_difference": 0.002, "tolerance": 0.01}},
+        }
+    ],
+}
 
 
 class EndpointDouble:
@@ -57,6 +81,11 @@ class EndpointDouble:
 
     def close(self) -> None:
         pass
+
+
+def assets(world: World) -> set[str]:
+    """The object keys in the bucket of the bootstrap, without the code of the store's functions."""
+    return {each["Key"] for each in world.s3.list_objects_v2(Bucket=ASSETS).get("Contents", [])} - {"code.zip"}
 
 
 def key_of(text: str) -> str:

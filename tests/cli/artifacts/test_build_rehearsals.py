@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.cli.artifacts.conftest import ASSETS, PSEUDO
 
 from cdk_triton.cli.artifacts import running
 from cdk_triton.cli.artifacts.assembly import read_stack
@@ -19,17 +19,10 @@ from cdk_triton.protocol.plan import BuildInput, BuildMachine, PlannedRehearsal,
 from cdk_triton.protocol.rehearsal import RehearsalPass, RehearsedArchive
 
 if TYPE_CHECKING:
-    from tests.cli.artifacts.conftest import World
+    from tests.cli.artifacts.conftest import Synthesise, World
 
     from golden_messages import Messages
 
-ASSETS = "cdk-hnb659fds-assets-123456789012-us-east-1"
-PSEUDO = {
-    "AWS::AccountId": "123456789012",
-    "AWS::Region": "us-east-1",
-    "AWS::Partition": "aws",
-    "AWS::URLSuffix": "amazonaws.com",
-}
 KEY = hashlib.sha256(b"one").hexdigest()
 
 
@@ -49,7 +42,7 @@ class Handler:
 def test_a_pass_counts_for_its_own_archive_only(
     messages: Messages,
     world: World,
-    synthesise: Callable[..., Path],
+    synthesise: Synthesise,
     monkeypatch: pytest.MonkeyPatch,
     is_stale: bool,
     uploaded: set[str],
