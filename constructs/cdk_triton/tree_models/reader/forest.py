@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +13,7 @@ __all__ = ["LIBRARIES", "FileError", "Forest", "Format", "whole_number"]
 Format = Literal["xgboost", "xgboost_json", "xgboost_ubj", "lightgbm", "treelite_checkpoint"]
 """A format, as the parameter `model_type` names it."""
 
-LIBRARIES: dict[Format, str] = {
+LIBRARIES: Mapping[str, str] = {
     "xgboost": "a model in XGBoost's old binary format",
     "xgboost_json": "a model in XGBoost's JSON format",
     "xgboost_ubj": "a model in XGBoost's UBJSON format",

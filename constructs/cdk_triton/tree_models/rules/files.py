@@ -93,7 +93,7 @@ def damaged_file(each: FilFile) -> Iterator[Problem]:
     """
     if isinstance(each.content, Damaged):
         wanted = each.model.parameters.model_type
-        kind = LIBRARIES.get(wanted)  # type: ignore[call-overload]
+        kind = LIBRARIES.get(wanted)
         reason = each.content.reason
         if kind is not None and each.content.format not in (None, wanted):
             reason = f"is not {kind}"  # what it lacks in the other format would mislead
