@@ -8,11 +8,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from botocore.exceptions import ReadTimeoutError
 from botocore.model import OperationModel
+from tests.handlers.conftest import Context
 from tests.recorded import assert_recorded
 
 from artifacts import endpoint_wait
+from artifacts.clients import client
+from artifacts.invocation import running
+from artifacts.rollback import rolls_back
 from build_model import Cloud, Fault, Stack
 from build_model.cloud import small_parts
 from waiting_account import Account
@@ -21,6 +26,7 @@ CALLS = Path(__file__).with_name("calls.json")
 
 ACTIONS = {
     ("cloudformation", "DescribeStackResource"): ["cloudformation:DescribeStackResource"],
+    ("cloudformation", "DescribeStacks"): ["cloudformation:DescribeStacks"],
     ("codebuild", "BatchGetBuilds"): ["codebuild:BatchGetBuilds"],
     ("codebuild", "ListBuildsForProject"): ["codebuild:ListBuildsForProject"],
     ("codebuild", "StartBuild"): ["codebuild:StartBuild"],
@@ -80,17 +86,31 @@ def calls_of_waits(account: Account) -> set[tuple[str, str]]:
     def note(model: OperationModel, **_: object) -> None:
         calls.add((model.service_model.service_name, model.name))
 
-    for client in (endpoint_wait._sagemaker(), endpoint_wait._cloudformation()):
-        client.meta.events.register("before-call", note)
+    for service in (endpoint_wait._sagemaker(), endpoint_wait._cloudformation()):
+        service.meta.events.register("before-call", note)
     account.becomes("Updating")
     assert not account.may_change()
     assert not account.may_go()
     return calls
 
 
-def test_the_recorded_calls_are_the_listed_ones(account: Account) -> None:
+def calls_of_rollbacks(account: Account, monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
+    """The call before a rehearsal: a stack that rolls back does not wait for one."""
+    calls = set()
+
+    def note(model: OperationModel, **_: object) -> None:
+        calls.add((model.service_model.service_name, model.name))
+
+    monkeypatch.setenv("STORE_BUCKET", "store")
+    client("cloudformation", attempts=2, read_seconds=5).meta.events.register("before-call", note)
+    with running(Context()) as invocation:
+        assert not rolls_back(account.stack, invocation)
+    return calls
+
+
+def test_the_recorded_calls_are_the_listed_ones(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     with small_parts():
-        calls = calls_of_builds() | calls_of_waits(account)
+        calls = calls_of_builds() | calls_of_waits(account) | calls_of_rollbacks(account, monkeypatch)
     found = [
         {"service": service, "operation": operation, "actions": ACTIONS[service, operation]}
         for service, operation in sorted(calls)

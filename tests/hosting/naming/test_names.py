@@ -41,7 +41,6 @@ def test_only_what_the_user_names_and_what_cloudformation_wants_named_has_a_name
         ("AWS::SSM::Parameter", "Name"),  # ssm_parameter_path=
         ("AWS::ApplicationAutoScaling::ScalingPolicy", "PolicyName"),
         ("AWS::Logs::LogGroup", "LogGroupName"),  # of a publisher, with a prefix that the account's log policy needs
-        ("AWS::IAM::Policy", "PolicyName"),  # inline, where a role has no room for a managed one
         ("AWS::SageMaker::InferenceComponent", "InferenceComponentName"),  # without capitals; has the stack's id
         ("AWS::SageMaker::InferenceComponent", "EndpointName"),  # the endpoint that it belongs to
         ("AWS::SageMaker::InferenceComponent", "VariantName"),
