@@ -123,6 +123,7 @@ class TritonModel(ServedModel):
             metadata=metadata,
         )
         self.repository = repository
+        self._load_timeout = None if repository.rehearsal is None else repository.rehearsal.load_timeout
         self.max_payload = payload_bytes(self, max_payload, platform)
         if uncompressed:
             _require_plain_files(repository, self._store)

@@ -92,7 +92,7 @@ class TritonComponent(Resource, ComponentMetrics):
         self._copy_count: ScalableCopyCount | None = None
         self._name = generated_name(self, given_name)
         self._policy = deployment_policy
-        start, download = default_timeouts(model.size)
+        start, download = default_timeouts([model])
         startup = sagemaker.CfnInferenceComponent.InferenceComponentStartupParametersProperty(
             container_startup_health_check_timeout_in_seconds=start, model_data_download_timeout_in_seconds=download
         )

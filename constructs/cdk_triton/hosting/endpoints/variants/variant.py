@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -67,7 +68,8 @@ class TritonVariant:
             weight 0, the variant gets none of these requests. For a shadow variant: the share of the requests that
             SageMaker copies to it, relative to the production variant's weight.
         container_startup_timeout: how long an instance's container may take until it responds to `/ping`, 60 to 3600
-            seconds. None: a timeout that fits the model's size, or SageMaker's 8 minutes for a model of up to 1 GB.
+            seconds. None: a timeout that fits the model's size, or SageMaker's 8 minutes for a model of up to 1 GB; at
+            least the `load_timeout` of the repository's rehearsal.
         model_download_timeout: how long the download and extraction of one archive may take, 60 to 3600 seconds. None:
             3600 seconds for a model of more than 40 GB, otherwise SageMaker's default.
         volume_size: the size of each instance's EBS volume, 1 to 512 GiB. Allowed only for instance types without local
@@ -183,7 +185,7 @@ class TritonVariant:
 
 def production_variant(variant: TritonVariant) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
     """The variant or shadow in the form of an endpoint configuration."""
-    pools, timeouts = instance_pools(variant.models), default_timeouts(max(model.size for model in variant.models))
+    pools, timeouts = instance_pools(variant.models), default_timeouts(variant.models)
     strategy = POOL_ROUTING if pools is not None and variant.routing_strategy is None else variant.routing_strategy
     provision = variant.instance_provision_timeout
     return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
@@ -208,10 +210,12 @@ def production_variant(variant: TritonVariant) -> sagemaker.CfnEndpointConfig.Pr
 LONG_DOWNLOAD_BYTES = 40_000_000_000
 
 
-def default_timeouts(size: int) -> tuple[int | None, int | None]:
-    """Seconds for the start of the container and for the download, that fit a model of `size` bytes.
+def default_timeouts(models: Sequence[ITritonModel]) -> tuple[int | None, int | None]:
+    """Seconds for the start of the container and for the download, that fit each of some models.
 
-    The start: see `start_timeout_seconds`. Up to 1 GB, SageMaker's default is enough, and nothing is set.
+    The start: see `start_timeout_seconds`. Up to 1 GB, SageMaker's default is enough, and nothing is set. Models that a
+    rehearsal gives longer to load (`Rehearsal.load_timeout`) get as long on the endpoint, or they would pass and then
+    fail there.
 
     The download: AWS recommends a higher timeout from 40 GB on and does not document the default ("SageMaker AI
     endpoint parameters for large model inference"). So from 40 GB on, the timeout is SageMaker's maximum. A timeout
@@ -223,7 +227,9 @@ def default_timeouts(size: int) -> tuple[int | None, int | None]:
     Returns:
         Both timeouts, each None if SageMaker's default fits.
     """
-    start = start_timeout_seconds(size)
+    size = max(model.size for model in models)
+    rehearsed = [seconds for model in models if (seconds := getattr(model, "_load_timeout", None)) is not None]
+    start = max(start_timeout_seconds(size), *map(math.ceil, rehearsed), 0)
     return None if start == START_SECONDS else start, MAX_TIMEOUT_SECONDS if size > LONG_DOWNLOAD_BYTES else None
 
 
