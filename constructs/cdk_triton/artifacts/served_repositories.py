@@ -119,6 +119,7 @@ def served_document(
     environment: ContainerEnvironment,
     assembly: Path,
     minutes: WorkMinutes,
+    passes: Mapping[str, str],
 ) -> dict[str, Any]:
     """The description as JSON.
 
@@ -129,9 +130,11 @@ def served_document(
         environment: the container's settings.
         assembly: the directory of the cloud assembly, to which the directories are relative, so that both can move.
         minutes: how long a job takes that builds and rehearses all of them.
+        passes: the object key of the pass of each ensemble that is rehearsed, which has its figures.
     """
     return {
         "minutes": minutes._asdict(),
+        "passes": dict(passes),
         "mode": mode,
         **serving_document(platform, environment),
         "repositories": [

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton.artifacts.program import REHEARSAL_VERSION
 from cdk_triton.artifacts.repository_cache import cached_answer
+from cdk_triton.protocol import layout
 from cdk_triton.protocol.keys import rehearsal_key
 from cdk_triton.protocol.publication import UploadedRehearsal
 from cdk_triton.rehearsal.document import rehearsal_document
@@ -68,6 +69,11 @@ class PreparedRehearsal:
             document=self.document,
             program=REHEARSAL_VERSION,
         )
+
+    @property
+    def pass_key(self) -> str:
+        """The object key of its pass in the store."""
+        return layout.pass_key(self.prepared.repository.name, self.prepared.keys.artifact, self.key)
 
     @property
     def minutes(self) -> float:

@@ -7,7 +7,7 @@ from typing import Final
 
 from cdk_triton.sagemaker.limits import MAX_TIMEOUT_SECONDS
 
-__all__ = ["START_SECONDS", "start_timeout_seconds"]
+__all__ = ["LOAD_MARGIN", "START_SECONDS", "start_timeout_after_load", "start_timeout_seconds"]
 
 START_SECONDS: Final = 480
 """SageMaker gives a container 8 minutes ("How Your Container Should Respond to Health Check (Ping) Requests" in its
@@ -17,6 +17,10 @@ _SMALL_BYTES: Final = 1_000_000_000
 _LOAD_BYTES_PER_SECOND: Final = 25_000_000
 """A fifth of the 128 MB/s that EBS gives a gp2 volume of up to 170 GiB, because the container does not only read: one
 thread also unpacks packed environments."""
+
+LOAD_MARGIN: Final = 2
+"""How much longer an instance may take to load than the job of a rehearsal, which has just written the files, so that
+they are still in memory. A guess, not measured."""
 
 
 def start_timeout_seconds(size: int) -> int:
@@ -28,3 +32,11 @@ def start_timeout_seconds(size: int) -> int:
     if size <= _SMALL_BYTES:
         return START_SECONDS
     return min(MAX_TIMEOUT_SECONDS, 60 * math.ceil((START_SECONDS + size / _LOAD_BYTES_PER_SECOND) / 60))
+
+
+def start_timeout_after_load(seconds: float) -> int:
+    """Seconds for the start of a container whose models took `seconds` to load in a rehearsal: twice as long.
+
+    They are in whole minutes, and at most an hour, SageMaker's limit.
+    """
+    return min(MAX_TIMEOUT_SECONDS, 60 * math.ceil(LOAD_MARGIN * seconds / 60))

@@ -30,6 +30,7 @@ from cdk_triton.artifacts import artifact_key
 from cdk_triton.artifacts.served_repositories import SERVED_METADATA, gpu_minutes
 from cdk_triton.cli.artifacts.assembly import read_metadata
 from cdk_triton.errors import ArchiveError, ConfigurationError
+from cdk_triton.protocol.layout import pass_key
 from cdk_triton.protocol.plan import StackPlan
 from cdk_triton.rehearsal.prepared import PreparedRehearsal
 
@@ -68,6 +69,20 @@ def stack(app: cdk.App) -> cdk.Stack:
 def planned(world: World, app: cdk.App, stack: cdk.Stack) -> StackPlan:
     resource = world.only(stack, DELIVERY)
     return StackPlan.parse(json.dumps(world.plan(app, resource)))
+
+
+@pytest.mark.parametrize(("load_timeout", "start_up"), [(900.5, 901), (300, None)], ids=["longer", "shorter"])
+def test_an_endpoint_waits_at_least_as_long_as_the_rehearsal(
+    load_timeout: float, start_up: int | None, world: World, stack: cdk.Stack
+) -> None:
+    """Or models pass that take 10 minutes to load, and the endpoint gives them up after 8."""
+    repository = golden(world.repository(), load_timeout=load_timeout)
+    model = TritonModel(stack, "Model", repository=repository, platform=world.platform)
+    TritonEndpoint(stack, "Endpoint", model=model)
+
+    (variant,) = world.only(stack, "AWS::SageMaker::EndpointConfig")["Properties"]["ProductionVariants"]
+
+    assert variant.get("ContainerStartupHealthCheckTimeoutInSeconds") == start_up
 
 
 def test_the_deployment_is_told_what_to_rehearse(world: World, app: cdk.App, stack: cdk.Stack) -> None:
@@ -126,6 +141,24 @@ def test_the_cloud_assembly_tells_the_minutes(world: World, app: cdk.App, stack:
     assert found is not None
     assert (found.jobs, found.starting, round(found.rehearsals)) == (2, 16, 2)
     assert found.builds > 1
+
+
+def test_the_cloud_assembly_tells_where_the_figures_of_each_ensemble_will_be(
+    world: World, app: cdk.App, stack: cdk.Stack
+) -> None:
+    """`doctor --app` and `estimate` read them there, and find the variant by the logical id of the model."""
+    shared = golden(world.repository())
+    ensembles = {"a": shared, "b": shared, "plain": world.repository("plain")}
+    TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
+    app.synth()
+
+    ((path, served, _),) = read_metadata(Path(app.outdir), SERVED_METADATA)
+    ids = {each: data for each, data, _ in read_metadata(Path(app.outdir), "aws:cdk:logicalId")}
+    (rehearsal,) = planned(world, app, stack).rehearsals
+
+    key = pass_key(rehearsal.repository, rehearsal.artifact_key, rehearsal.key)
+    assert served["passes"] == {"a": key, "b": key}
+    assert ids[f"{path}/Resource"] in world.resources(stack, "AWS::SageMaker::Model")
 
 
 def test_golden_requests_change_no_archive(world: World, app: cdk.App, stack: cdk.Stack) -> None:

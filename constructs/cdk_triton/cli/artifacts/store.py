@@ -11,7 +11,7 @@ from cdk_triton.cli.artifacts.assembly import STORE_HANDLER
 from cdk_triton.cli.artifacts.aws import Aws, code_of
 from cdk_triton.errors import ConfigurationError, StoreError
 
-__all__ = ["Store", "only_store", "open_store"]
+__all__ = ["Store", "only_store", "open_store", "stores_of_region"]
 
 
 @dataclass(frozen=True)
@@ -68,21 +68,30 @@ def only_store() -> Store:
         ClientError, BotoCoreError: AWS rejected a call, or could not be reached.
     """
     aws = Aws()
-    found = [
-        each for each in aws.pages("lambda", "list_functions", "Functions") if each.get("Handler") == STORE_HANDLER
-    ]
+    found = stores_of_region(aws)
     if not found:
         raise ConfigurationError(
             f"there is no TritonArtifactStore in {aws.region}, because no function has the handler {STORE_HANDLER}: "
             "deploy one, or choose the account and region that have one"
         )
     if len(found) > 1:
-        stacks = sorted(_stack_of(aws, each["FunctionName"]) for each in found)
+        stacks = sorted(_stack_of(aws, each.function) for each in found)
         raise ConfigurationError(
             f"{aws.region} has {len(found)} artifact stores, in the stacks {listed(stacks)}: add --store and one of "
             "them"
         )
-    return Store(aws, found[0]["Environment"]["Variables"]["STORE_BUCKET"], found[0]["FunctionName"])
+    return found[0]
+
+
+def stores_of_region(aws: Aws) -> list[Store]:
+    """Every store of the region.
+
+    Raises:
+        ClientError, BotoCoreError: AWS rejected a call, or could not be reached.
+    """
+    functions = aws.pages("lambda", "list_functions", "Functions")
+    found = [each for each in functions if each.get("Handler") == STORE_HANDLER]
+    return [Store(aws, each["Environment"]["Variables"]["STORE_BUCKET"], each["FunctionName"]) for each in found]
 
 
 def _stack_of(aws: Aws, function: str) -> str:

@@ -98,12 +98,13 @@ def _examine(platform: ServingPlatform | None, app: Path | None) -> Iterator[Ans
         except (BotoCoreError, ClientError) as error:
             yield accounts.rejected_call(subject, error)
     if app is not None:
-        from cdk_triton.cli.doctor import builds, instances, publishers, stores, updates
+        from cdk_triton.cli.doctor import builds, instances, publishers, rehearsals, stores, updates
 
         for subject, of_app in (
             (instances.SUBJECT, instances.instances),
             (builds.SUBJECT, builds.builds),
             (builds.MINUTES, builds.minutes),
+            (rehearsals.SUBJECT, rehearsals.rehearsals),
             (publishers.SUBJECT, publishers.publishers),
             (stores.SUBJECT, stores.artifact_stores),
             (updates.SUBJECT, updates.updates),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["estimate"]
 
 _DEFAULT_APP = Path("cdk.out")
+
+_OTHER_MINUTES = 7
+"""Until an instance begins to load its models: it is provided, and gets the image and the archive. A guess."""
 
 
 def estimate(
@@ -55,8 +59,15 @@ def estimate(
         float | None, typer.Option(min=0.1, max=100, help="The utilization of one GPU at that rate.")
     ] = None,
     start_up: Annotated[
-        int, typer.Option(min=0, max=120, metavar="MINUTES", help="Minutes until a new instance answers.")
-    ] = 8,
+        int | None,
+        typer.Option(
+            min=0,
+            max=120,
+            metavar="MINUTES",
+            help="Minutes until a new instance answers.",
+            show_default="8, more if a rehearsal of the app took over a minute to load",
+        ),
+    ] = None,
     price_per_hour: Annotated[
         float | None,
         typer.Option(min=0, callback=finite, metavar="USD", help="The price of an instance; AWS's own by default."),
@@ -84,8 +95,11 @@ def estimate(
         chosen, omitted = _policies(application, policies or (), instance_type)
         from cdk_triton.cli.estimate.trace import Instance
 
-        instance = Instance(requests_per_second * 60, gpu_percent, start_up)
-        report = _report(requests, chosen, omitted, instance, price_per_hour, _jobs(application, policies))
+        loaded, notes = _rehearsals(application, policies)
+        minutes = _start_up(loaded) if start_up is None else start_up
+        instance = Instance(requests_per_second * 60, gpu_percent, minutes)
+        notes = [*_jobs(application, policies), *notes]
+        report = _report(requests, chosen, omitted, instance, price_per_hour, notes)
         if plot is not None:
             from cdk_triton.cli.estimate.plots import write_plot
 
@@ -139,13 +153,39 @@ def _jobs(app: Path | None, written: Sequence[str] | None) -> Sequence[str]:
     return [] if found is None else [f"the cost is that of instances: {found.sentence}"]
 
 
+def _rehearsals(app: Path | None, written: Sequence[str] | None) -> tuple[float, Sequence[str]]:
+    """The longest time to load of a model of the app, in seconds, and notes, from the rehearsals that have passed."""
+    if app is None and written:
+        return 0.0, []
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from cdk_triton.cli.artifacts.measured import measured
+
+    try:
+        found = measured(app or _DEFAULT_APP)
+    except (BotoCoreError, ClientError) as error:
+        return 0.0, [f"the figures of rehearsals are not used, because AWS did not answer: {str(error).rstrip('.')}"]
+    alone = [each for each in found if not each.is_multi_model]  # an instance starts with no ensemble of several
+    loaded = {each.construct: figures.load_seconds for each in alone for figures in each.ensembles.values()}
+    notes = [f"{name}: its models took {seconds:.0f} s to load in a rehearsal" for name, seconds in loaded.items()]
+    return max(loaded.values(), default=0.0), [
+        *notes,
+        *(f"{each.construct}: {each.memory}" for each in found if each.memory),
+    ]
+
+
+def _start_up(loaded: float) -> int:
+    """The minutes until an instance answers: 8 if its models load within one, a guess."""
+    return _OTHER_MINUTES + max(1, math.ceil(loaded / 60))
+
+
 def _report(
     trace: Trace,
     policies: Sequence[Policy],
     omitted: Sequence[str],
     instance: Instance,
     per_hour: float | None,
-    jobs: Sequence[str],
+    last: Sequence[str],
 ) -> Report:
     from cdk_triton.cli.estimate.report import Report
 
@@ -155,7 +195,7 @@ def _report(
     if instance.gpu_percent is not None and not any(each.follows_gpu for each in policies):
         notes.append("--gpu-percent is not used: no policy follows the GPU")
     notes += [f"not modelled: {what}" for what in (*omitted, *(one for each in policies for one in each.not_modelled))]
-    return Report(trace.source, trace.minutes, instance.requests / 60, rows, [*notes, *jobs])
+    return Report(trace.source, trace.minutes, instance.requests / 60, rows, [*notes, *last])
 
 
 def _row(trace: Trace, policy: Policy, instance: Instance, prices: dict[str | None, Price]) -> Row:

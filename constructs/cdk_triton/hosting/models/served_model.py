@@ -112,14 +112,15 @@ class ServedModel(Resource):
         warn_about_platform(self, self.platform)
         labelled = {labels[name]: each for name, each in prepared.items()}
         rehearsals = prepare_rehearsals(self, labelled, mode, settings, uncompressed=uncompressed)
-        self._describe(repositories, mode, settings, labelled, rehearsals or {})
+        by_ensemble = {name: each for name, label in labels.items() if (each := (rehearsals or {}).get(label))}
+        self._describe(repositories, mode, settings, labelled, by_ensemble)
         pack = rehearsals is not None and all(each.is_sound for each in prepared.values())
         artifacts = {
             name: stage(
                 self._assembly,
                 prepared[name],
                 self._store,
-                (rehearsals or {}).get(labels[name]),
+                by_ensemble.get(name),
                 pack=pack,
                 uncompressed=uncompressed,
             )
@@ -151,8 +152,10 @@ class ServedModel(Resource):
             minutes = WorkMinutes(0, 0)
             if self._store.promotes_from is None:
                 builds = sum(each.build_minutes for each in prepared.values())
-                minutes = WorkMinutes(round(builds, 1), round(sum(each.minutes for each in rehearsals.values()), 1))
-            described = served_document(distinct, mode, self.platform, settings, self._assembly.outdir, minutes)
+                rehearsed = {each.key: each.minutes for each in rehearsals.values()}
+                minutes = WorkMinutes(round(builds, 1), round(sum(rehearsed.values()), 1))
+            passes = {name: each.pass_key for name, each in rehearsals.items()}
+            described = served_document(distinct, mode, self.platform, settings, self._assembly.outdir, minutes, passes)
             self.node.add_metadata(SERVED_METADATA, described)
 
     def _serve(self, prefix: str, container: Mapping[str, object], artifact_key: str | None = None) -> None:

@@ -1,0 +1,121 @@
+"""What the rehearsals of an app have measured, where a deployment, an estimate or the doctor would guess.
+
+The passes are in the store of the account. Figures of stand-ins say nothing about an instance, so they are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cdk_triton.artifacts.publisher_description import parse_serving
+from cdk_triton.artifacts.served_repositories import SERVED_METADATA
+from cdk_triton.cli.artifacts.assembly import read_metadata
+from cdk_triton.cli.artifacts.aws import Aws, in_parallel
+from cdk_triton.cli.artifacts.contents import read_text
+from cdk_triton.cli.artifacts.store import Store, stores_of_region
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol.documents import DocumentError
+from cdk_triton.protocol.rehearsal import RehearsalPass
+from cdk_triton.sagemaker import ServingPlatform
+
+__all__ = ["Figures", "Measured", "measured"]
+
+_BYTES_PER_GB, _BYTES_PER_MIB = 10**9, 1 << 20
+
+
+class Figures(NamedTuple):
+    """The figures of one ensemble.
+
+    Attributes:
+        load_seconds: the seconds until its models were ready.
+        gpu_memory_mib: the most memory that it used of one GPU, with the server's own, in MiB; None without a GPU.
+    """
+
+    load_seconds: float
+    gpu_memory_mib: float | None
+
+
+class Measured(NamedTuple):
+    """The figures of a `TritonModel` or `TritonMultiModel`.
+
+    Attributes:
+        construct: its path.
+        is_multi_model: whether an instance loads an ensemble at the first request for it.
+        platform: the platform that serves it.
+        ensembles: the figures by ensemble, of those that have passed a rehearsal.
+    """
+
+    construct: str
+    is_multi_model: bool
+    platform: ServingPlatform
+    ensembles: Mapping[str, Figures]
+
+    @property
+    def memory(self) -> str | None:
+        """How many of the ensembles fit into the memory of a GPU at once, as a sentence; None if that is not known.
+
+        A server has its models on each GPU, unless an `instance_group` names some, so the memory of one GPU counts,
+        however many the instance has.
+        """
+        used = [each.gpu_memory_mib for each in self.ensembles.values() if each.gpu_memory_mib is not None]
+        if not used:
+            return None
+        gb = self.platform.gpu_memory_gb
+        has = gb * _BYTES_PER_GB / _BYTES_PER_MIB
+        if not self.is_multi_model:
+            return f"its models used {used[0]:,.0f} MiB of the {has:,.0f} MiB of a GPU ({gb} GB)"
+        fit = len(used) if sum(used) <= has else int(has / (sum(used) / len(used)))
+        which = f"{fit} of the {len(used)} ensembles that were rehearsed" if fit < len(used) else f"all {fit} ensembles"
+        return (
+            f"about {which} fit into a GPU at once: they used {sum(used):,.0f} MiB together, and a GPU has {has:,.0f} "
+            f"MiB ({gb} GB)"
+        )
+
+
+def measured(app: Path) -> list[Measured]:
+    """The figures of the models of an app that were rehearsed on AWS; AWS is asked only if there are golden requests.
+
+    Args:
+        app: the directory of the cloud assembly.
+
+    Raises:
+        ConfigurationError: a file of the cloud assembly cannot be read.
+        ClientError, BotoCoreError: AWS rejected a call, or could not be reached.
+    """
+    documents = [(construct, each) for construct, each, _ in read_metadata(app, SERVED_METADATA) if each.get("passes")]
+    if not documents:
+        return []
+    stores = stores_of_region(Aws())
+    found = [_measured(construct, document, stores) for construct, document in documents]
+    return [each for each in found if each.ensembles]
+
+
+def _measured(construct: str, document: Mapping[str, Any], stores: Sequence[Store]) -> Measured:
+    try:
+        platform, _ = parse_serving(document)
+        passes, mode = dict(document["passes"]), document["mode"]
+    except (ConfigurationError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigurationError(
+            f"another version of cdk-triton has written what {construct} serves ({error}): run `cdk synth` again"
+        ) from error
+    figures = in_parallel(lambda key: next(_figures(key, stores), None), passes.values())
+    ensembles = {name: each for name, each in zip(passes, figures, strict=True) if each is not None}
+    return Measured(construct, mode == "multi", platform, ensembles)
+
+
+def _figures(key: str, stores: Sequence[Store]) -> Iterator[Figures]:
+    """From each store that has the pass: its key determines everything that was rehearsed."""
+    for store in stores:
+        text = read_text(store, key)
+        try:
+            result = {} if text is None else RehearsalPass.parse(text).result
+        except DocumentError:  # of another version, for which no figure counts
+            continue
+        if result.get("load_seconds") is None or result.get("stand_ins"):
+            continue
+        gpu = (result.get("memory") or {}).get("gpu") or {}
+        peak = gpu.get("peak")
+        used = None if peak is None else peak - (gpu.get("before") or 0.0)
+        yield Figures(result["load_seconds"], used)
