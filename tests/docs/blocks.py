@@ -173,6 +173,7 @@ ELSEWHERE = (
     ("docs/reference_systems/image_classification.md", "import", "end_to_end/example_app/test_image_classification.py"),
     ("docs/reference_systems/index.md", "export", "end_to_end/example_app/test_tensorrt_tenants.py"),
     ("docs/reference_systems/onnx_models.md", "import", "end_to_end/example_app/test_onnx_models.py"),
+    ("docs/reference_systems/pytorch_network.md", "import", "end_to_end/example_app/test_pytorch_network.py"),
     ("docs/reference_systems/tree_models.md", "import", "end_to_end/example_app/test_tree_models.py"),
     ("docs/reference_systems/tensorrt_tenants.md", "import", "end_to_end/example_app/test_tensorrt_tenants.py"),
     ("docs/reference_systems/text_generation.md", "PIP_NO_INDEX", "end_to_end/example_app/test_text_generation.py"),

@@ -24,7 +24,9 @@ from aws_cdk.assertions import Template
 from tests.docs.blocks import Block, of_kind
 from tests.snapshots.compare import assert_as_looked_at
 
-from examples.reference_systems.assets import PREPARED
+from examples.reference_systems.assets import ASSETS, PREPARED
+from examples.reference_systems.pytorch_network import NETWORK
+from sample_repositories.torch_models import torchscript
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 SYSTEMS = [
     *("TwoEnsembles", "ImageClassification", "OnnxModels", "TensorRTTenants", "TextGeneration", "TextStreaming"),
-    "TreeModels",
+    *("TreeModels", "PyTorchNetwork"),
 ]
 STACKS = ["TritonArtifacts", *SYSTEMS]
 
@@ -51,6 +53,10 @@ def write_repositories(world: World) -> None:
     shutil.copytree(world.root / "model_assets" / "tensorrt_tenants", assets / "tensorrt_tenants", ignore=prepared)
     shutil.copytree(world.root / "model_assets" / "text_generation", assets / "text_generation", ignore=prepared)
     shutil.copytree(world.root / "model_assets" / "tree_models", assets / "tree_models")
+    shutil.copytree(world.root / "model_assets" / "pytorch_network", assets / "pytorch_network")
+    scripted = assets / NETWORK.relative_to(ASSETS)
+    scripted.parent.mkdir(exist_ok=True)
+    scripted.write_bytes(torchscript("def forward(self, input: Tensor) -> Tensor"))
     network = onnx.parser.parse_model(BERT).SerializeToString()
     for repository in ("sentence_embedding", "tensorrt_tenants"):
         (assets / repository / "bert" / "bert.onnx").write_bytes(network)

@@ -35,7 +35,7 @@ def models(repository: str) -> list[tuple[Model, ModelConfig]]:
     return found
 
 
-@pytest.mark.parametrize("repository", [*REPOSITORIES, *TREES])
+@pytest.mark.parametrize("repository", [*REPOSITORIES, *TREES, "pytorch_network"])
 def test_requests_are_joined_and_none_waits_long_for_others(repository: str) -> None:
     for model, config in models(repository):
         assert config.HasField("dynamic_batching") == (model.name not in NEVER_JOINED), model.name

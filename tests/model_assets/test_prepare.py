@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,14 +32,15 @@ ONNX_MODELS = (
     "onnx_models/texts/minilm/1/model.onnx",
 )
 GENERATING = ("text_generation/generate/1/model.onnx", "text_generation/generate/1/tokenizer.json")
+NETWORK = () if find_spec("torch") is None else ("pytorch_network/spirals/1/model.pt",)
 WHEELS = "wheels"
-PREPARED = (TOKENIZER, VENDOR, WEIGHTS, TENANTS, RESNET, LABELS, *ONNX_MODELS, *GENERATING, WHEELS)
+PREPARED = (TOKENIZER, VENDOR, WEIGHTS, TENANTS, RESNET, LABELS, *ONNX_MODELS, *GENERATING, *NETWORK, WHEELS)
 
 
 @pytest.fixture
 def checkout(model_assets: Path, tmp_path: Path) -> Iterator[Path]:
     """A fresh `model_assets`: what git keeps, and nothing else."""
-    prepared = ("*.onnx", "vendor", "tokenizer.json", "labels.txt", WHEELS)
+    prepared = ("*.onnx", "*.pt", "vendor", "tokenizer.json", "labels.txt", WHEELS)
     ignore = shutil.ignore_patterns(*prepared, ".downloads", "__pycache__")
     yield Path(shutil.copytree(model_assets, tmp_path / "model_assets", ignore=ignore))
     shutil.rmtree(tmp_path)  # pytest would keep 500 MB of it for a while

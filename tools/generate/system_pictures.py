@@ -65,6 +65,7 @@ SYSTEMS = {
         "Tree models of three tenants share one endpoint",
         tuple((tenant, f"tree_models/{tenant}") for tenant in TENANTS),
     ),
+    "pytorch_network": System("A PyTorch network on one endpoint", (("", "pytorch_network"),)),
     "text_generation": System("A prompt becomes a text", (("smollm2", "text_generation"),)),
 }
 BACKENDS = {
@@ -72,6 +73,7 @@ BACKENDS = {
     "dali": "DALI",
     "fil": "FIL",
     "onnxruntime": "ONNX Runtime",
+    "pytorch": "PyTorch",
     "tensorrt": "TensorRT plan",
 }
 BOX, GAP, HEIGHT, ROW, MARGIN, SIDE = 164, 176, 54, 118, 16, 130

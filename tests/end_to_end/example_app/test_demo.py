@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
@@ -114,6 +115,7 @@ def test_all_systems_are_deployed_answer_rightly_and_are_taken_down(start: Start
     stacks = (
         *("ImageClassification", "TwoEnsembles", "OnnxModels"),
         *("TensorRTTenants", "TextGeneration", "TextStreaming", "TreeModels"),
+        *(("PyTorchNetwork",) if find_spec("torch") else ()),
     )
     table = printed.partition("==> Asking every system")[2].partition("\nReal")[0]
     assert all(re.search(rf"^{stack} .* \d+ ms +\d+ ms *$", table, re.MULTILINE) for stack in stacks)
