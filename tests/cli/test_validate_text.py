@@ -140,6 +140,14 @@ def test_what_no_rule_read_is_named(messages: Messages, run: Any, tmp_path: Path
     messages.record("cdk-triton validate", lines[1])
 
 
+def test_what_this_machine_cannot_run_is_named(messages: Messages, run: Any, tmp_path: Path) -> None:
+    write(tmp_path, {"network/config.pbtxt": PLAN.replace("tensorrt_plan", "onnxruntime_onnx")})
+    assert "not runnable here" not in run("validate", tmp_path).out
+    write(tmp_path, {"network/config.pbtxt": PLAN.replace('platform: "tensorrt_plan"', 'backend: "openvino"')})
+    (line,) = (line for line in run("validate", tmp_path).out.splitlines() if "not runnable here" in line)
+    messages.record("cdk-triton validate", line)
+
+
 def test_a_long_line_is_cut_around_the_place(run: Any, monkeypatch: pytest.MonkeyPatch, odd: Path) -> None:
     inputs = "".join(f'input {{ name: "{i:03}" data_type: TYPE_FP32 dims: 4 }} ' for i in range(100))
     write(odd, {"echo/config.pbtxt": f'backend: "python" {inputs}'})

@@ -45,11 +45,12 @@ def print_reports(found: Sequence[Checked]) -> None:
 
 
 def _rehearsal(checked: Checked) -> Iterator[str]:
-    if checked.rehearsal is None:
-        return
-    from cdk_triton.cli.rehearsal.text import as_lines  # few calls rehearse
+    from cdk_triton.cli.rehearsal.text import as_lines, not_runnable
 
-    yield from as_lines(checked.name, checked.rehearsal)
+    if checked.rehearsal is None:
+        yield from not_runnable(checked.repository)
+    else:
+        yield from as_lines(checked.name, checked.rehearsal)
 
 
 def _findings(checked: Checked) -> Iterator[str]:

@@ -18,13 +18,11 @@ from pathlib import Path
 
 from cdk_triton.errors import LocalError
 from cdk_triton_local.process import child_environment
+from cdk_triton_local.triton.backends import MISSING_BACKENDS
 
 __all__ = ["STAND_IN_BACKENDS", "ServerFiles", "arrange_server_files"]
 
 STAND_IN_BACKENDS = ("dali", "fil", "onnxruntime", "pytorch", "tensorrt")
-
-_MISSING_BACKENDS = ("identity", "openvino", "repeat", "square", "tensorflow")
-"""The backends of the images that have no stand-in: their models are rejected with one sentence."""
 
 PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -85,7 +83,7 @@ def arrange_server_files(directory: Path) -> ServerFiles:
     with (backends / "python" / "triton_python_backend_utils.py").open("a", encoding="utf-8") as utilities:
         utilities.write(_PRINTS)
     stub = _stub(server, backends / "python")
-    modules = {**{name: name for name in STAND_IN_BACKENDS}, **dict.fromkeys(_MISSING_BACKENDS, "missing")}
+    modules = {**{name: name for name in STAND_IN_BACKENDS}, **dict.fromkeys(MISSING_BACKENDS, "missing")}
     for name, module in modules.items():
         (backends / name).mkdir()
         (backends / name / "model.py").write_text(_STAND_IN.format(packages=_package_directories(), name=module))

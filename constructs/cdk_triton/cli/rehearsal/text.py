@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from cdk_triton._wording import listed
-from cdk_triton.cli.rehearsal.running import RANDOM
 from cdk_triton.cli.terminal import bold, coloured, fold, width
 from cdk_triton.triton.findings import printable
 
 if TYPE_CHECKING:
     from cdk_triton.cli.rehearsal.running import Rehearsed
+    from cdk_triton.triton import ModelRepository
 
-__all__ = ["as_document", "as_lines"]
+__all__ = ["as_document", "as_lines", "not_runnable"]
 
 _INDENT = "    "
+_NOT_RUNNABLE = "not runnable here"
 
 
 def as_lines(name: str, rehearsed: Rehearsed) -> Iterator[str]:
@@ -31,7 +33,7 @@ def as_lines(name: str, rehearsed: Rehearsed) -> Iterator[str]:
         yield bold(fold(f"{name}: {_summary(rehearsed)}", width(), hanging=_INDENT))
     else:
         # The images have a backend that this machine lacks: nothing is known about the repository.
-        said = "not runnable here" if LACKING in rehearsed.reason else "error"
+        said = _NOT_RUNNABLE if LACKING in rehearsed.reason else "error"
         line = fold(printable(f"{name}: {said}: {rehearsed.reason}"), width(), hanging=_INDENT)
         yield line.replace(" error: ", f" {coloured('error', 'error')}: ", 1)
         if _is_random(rehearsed):
@@ -47,6 +49,25 @@ def as_lines(name: str, rehearsed: Rehearsed) -> Iterator[str]:
         yield fold(printable(_request(each)), width(), indent=_INDENT, hanging=_INDENT)
     if rehearsed.log is not None and rehearsed.reason is not None:
         yield f"{_INDENT}the log of the server: {rehearsed.log}"
+
+
+def not_runnable(repository: ModelRepository) -> Iterator[str]:
+    """Lines about the models whose backend the images have and this machine lacks, without a rehearsal.
+
+    Without the extra `local`, the machine runs no model at all, and the result is empty.
+    """
+    from cdk_triton_local.triton.backends import lacking
+
+    if find_spec("pytriton") is None:
+        return
+    found: dict[str, list[str]] = {}
+    for model in repository.models:
+        platform = "" if model.config is None else model.config.platform
+        if reason := lacking(model.backend_name or "", platform):
+            found.setdefault(reason, []).append(model.name)
+    for reason, names in found.items():
+        line = printable(f"{_NOT_RUNNABLE}: {listed(names)} ({reason})")
+        yield fold(line, width(), indent=_INDENT, hanging=_INDENT)
 
 
 def as_document(rehearsed: Rehearsed) -> dict[str, Any]:
@@ -74,6 +95,8 @@ def _summary(rehearsed: Rehearsed) -> str:
 
 
 def _is_random(rehearsed: Rehearsed) -> bool:
+    from cdk_triton.cli.rehearsal.running import RANDOM  # a check does not wait for what a rehearsal imports
+
     return any(each["name"] == RANDOM for each in rehearsed.requests)
 
 

@@ -12,9 +12,43 @@ the backends without a stand-in.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["LACKING"]
+__all__ = ["LACKING", "MISSING_BACKENDS", "lacking"]
 
 LACKING: Final = "this machine does not have"
 """The words of a model that an image would load: the fault is not in the repository."""
+
+MISSING_BACKENDS: Final = ("identity", "openvino", "repeat", "square", "tensorflow")
+"""The backends of the images that have no stand-in."""
+
+_PACKAGES: Final = {"fil": ("treelite", "Treelite", "trees"), "pytorch": ("torch", "PyTorch", "torch")}
+"""Backend → the module that its stand-in needs, the module's name in sentences, and the extra that installs it."""
+
+
+def lacking(backend: str, platform: str = "") -> str | None:
+    """What this machine lacks for the models of a backend, in a sentence; None if it runs them or no image has it.
+
+    Args:
+        backend: the model's backend.
+        platform: the model's platform.
+    """
+    if backend in MISSING_BACKENDS:
+        images = "images up to 25.02 have" if backend == "tensorflow" else "image has"
+        return (
+            f"{LACKING} the backend {backend}, for which the local AWS has no stand-in; SageMaker's {images} this "
+            "backend"
+        )
+    if platform == "torch_aoti":
+        return (
+            f"{LACKING} the part of the backend pytorch that runs compiled PyTorch 2 archives; SageMaker's images from "
+            "26.03 on have it. Save the model as TorchScript to run it here"
+        )
+    module, name, extra = _PACKAGES.get(backend, ("", "", ""))
+    if module and find_spec(module) is None:
+        return (
+            f"{LACKING} {name}, with which the local AWS runs models of the backend {backend}; SageMaker's image has "
+            f"this backend. Install {name} with: pip install 'cdk-triton[{extra}]'"
+        )
+    return None

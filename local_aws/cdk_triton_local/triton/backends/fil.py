@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cdk_triton.tree_models.parameters import FILES, FilParameters
-from cdk_triton_local.triton.backends import LACKING
+from cdk_triton_local.triton.backends import lacking
 from cdk_triton_local.triton.backends.triton_model import StandIn
-
-if TYPE_CHECKING:
-    from cdk_triton_local.triton.backends.forest import ForestModel
 
 __all__ = ["TritonPythonModel"]
 
@@ -28,7 +24,11 @@ class TritonPythonModel(StandIn):
         path = directory / (self.config.get("default_model_filename") or self._default_name())
         if not path.exists():
             raise ValueError(f"there is no {path.name} in the version directory {directory.name}")
-        self._model = _forest(path, self.config)
+        if reason := lacking("fil"):
+            raise ValueError(reason)
+        from cdk_triton_local.triton.backends.forest import ForestModel
+
+        self._model = ForestModel(path, self.config)
         return "stand-in for the backend fil: Treelite on the CPU, through the Python backend"
 
     def compute(self, tensors: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
@@ -45,14 +45,3 @@ class TritonPythonModel(StandIn):
         if kind not in FILES:
             raise ValueError(f"{kind} not recognized as a valid serialization format.")
         return FILES[kind]
-
-
-def _forest(path: Path, config: Mapping[str, Any]) -> ForestModel:
-    if find_spec("treelite") is None:
-        raise ValueError(
-            f"{LACKING} Treelite, with which the local AWS runs models of the backend fil; SageMaker's "
-            "image has this backend. Install Treelite with: pip install 'cdk-triton[trees]'"
-        )
-    from cdk_triton_local.triton.backends.forest import ForestModel
-
-    return ForestModel(path, config)

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from cdk_triton_local.triton.backends import LACKING
+from cdk_triton_local.triton.backends import lacking
 from cdk_triton_local.triton.backends.triton_model import StandIn
 
 __all__ = ["TritonPythonModel"]
@@ -19,11 +19,7 @@ class TritonPythonModel(StandIn):
 
     def load(self, directory: Path) -> str:
         """Say that the repository is not at fault."""
-        name = self.config["backend"]
-        images = "images up to 25.02 have" if name == "tensorflow" else "image has"
-        raise ValueError(
-            f"{LACKING} the backend {name}, for which the local AWS has no stand-in; SageMaker's {images} this backend"
-        )
+        raise ValueError(lacking(self.config["backend"]))
 
     def compute(self, tensors: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
         """Compute nothing."""

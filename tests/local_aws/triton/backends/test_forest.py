@@ -114,10 +114,11 @@ def test_a_machine_without_treelite_is_told_what_it_lacks(
     messages: Messages, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "triton_python_backend_utils", ModuleType("triton_python_backend_utils"))
+    from cdk_triton_local.triton import backends
     from cdk_triton_local.triton.backends import fil
 
     (tmp_path / "xgboost.ubj").write_bytes((CORPUS / "xgboost-3.2-binary.ubj").read_bytes())
-    monkeypatch.setattr(fil, "find_spec", lambda name: None)
+    monkeypatch.setattr(backends, "find_spec", lambda name: None)
     model = fil.TritonPythonModel()
     model.config = dict(config("xgboost.ubj", 1, is_classifier="false"))
     with pytest.raises(ValueError, match="this machine does not have Treelite") as caught:

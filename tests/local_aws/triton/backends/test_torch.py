@@ -98,9 +98,10 @@ def test_what_is_not_answered(file: str, given: Mapping[str, Any], words: str) -
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The stand-in as Triton's stub runs it, without PyTorch."""
     monkeypatch.setitem(sys.modules, "triton_python_backend_utils", ModuleType("triton_python_backend_utils"))
+    from cdk_triton_local.triton import backends
     from cdk_triton_local.triton.backends import pytorch
 
-    monkeypatch.setattr(pytorch, "find_spec", lambda name: None)
+    monkeypatch.setattr(backends, "find_spec", lambda name: None)
     return pytorch.TritonPythonModel()
 
 
