@@ -157,6 +157,9 @@ def test_a_pickle_is_never_loaded(name: str, monkeypatch: pytest.MonkeyPatch) ->
             id="LightGBM without its trees",
         ),
         pytest.param(b"tree_sizes=9 9\n" + lightgbm(), "it has 1 of 2 trees", id="a tree is missing"),
+        pytest.param(
+            (CORPUS / "treelite-3.9-multi.tl").read_bytes()[:-1], "is not complete", id="Treelite 3.9 cut off"
+        ),
         pytest.param(b"forest", "is not a tree model in a format that the backend 'fil' reads", id="a word"),
     ],
 )

@@ -1,7 +1,8 @@
 """Treelite's checkpoints: the description of the model at the beginning (Treelite: src/serializer.cc).
 
 All numbers are little-endian. An array is a count of 8 bytes and its elements, a text likewise. The description of
-version 4 is followed by the trees, each a row of arrays. That of versions 2.4 to 3.9 is the memory of two structs.
+version 4 is followed by the trees, each a row of arrays. In versions 2.4 to 3.9, the description is the memory of two
+structs, and a node is that of another (Treelite 3.9: include/treelite/tree_impl.h).
 """
 
 from __future__ import annotations
@@ -50,10 +51,26 @@ def _version_4(content: bytes, version: tuple[int, ...]) -> Forest:
 
 
 def _version_3(content: bytes, version: tuple[int, ...]) -> Forest:
+    walk = _Walk(content, 12)
     # TaskParam has two bytes between grove_per_class and num_class.
-    _, _, _, features, _, _, _, _, classes, _ = struct.unpack_from("<BBQiB?B?2xII", content, 12)
+    threshold, leaf, trees, features, _, _, _, _, classes, _ = walk.scalars("<BBQiB?B?2xII")
     writer = f"Treelite {'.'.join(map(str, version))}"
-    return Forest("treelite_checkpoint", writer, version, features or None, max(classes, 1))
+    forest = Forest("treelite_checkpoint", writer, version, features or None, max(classes, 1))
+    if (version[0] == 3 or version[:2] == (2, 4)) and threshold in _TYPES and leaf in _TYPES:
+        _walk_structs(walk, trees, _TYPES[threshold], _TYPES[leaf], has_more=version[0] == 3)
+    return forest
+
+
+def _walk_structs(walk: _Walk, trees: int, threshold: int, leaf: int, *, has_more: bool) -> None:
+    """Step over the rest of the description, and over every tree: version 3 has fields for newer versions in both."""
+    walk.scalars("<256s3f")  # ModelParam
+    if has_more and walk.scalars("<i") != (0,):
+        return  # fields of a newer version, whose sizes are unknown
+    for _ in range(trees):
+        walk.scalars("<i?")
+        walk.skip(48 if threshold == 4 else 56, leaf, 8, 8, 4, 8)  # nodes, leaf vectors, categories
+        if has_more and walk.scalars("<ii") != (0, 0):
+            return
 
 
 class _Walk:
