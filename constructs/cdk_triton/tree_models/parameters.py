@@ -98,3 +98,22 @@ class FilParameters:
     def boolean(self, name: str) -> bool | None:
         """The value of a boolean; None if the parameter is missing or no boolean."""
         return {"true": True, "false": False}.get(self.texts.get(name, ""))
+
+    def written_sizes(self, classes: int) -> tuple[int, ...]:
+        """How many values FIL may write into `output__0` for a row, the usual one first; () if that is not known.
+
+        Args:
+            classes: the classes of the model; 1 for a regression and for two classes.
+        """
+        is_classifier = self.is_classifier
+        proba = self.boolean("predict_proba") if "predict_proba" in self.texts else False
+        if is_classifier is None or proba is None:
+            return ()
+        if proba and classes > 1:
+            return (classes,)
+        if proba:
+            return {True: (1, 2) if is_classifier else (1,), False: (2,), None: (1, 2)}[self.renamed]
+        if is_classifier or classes == 1:
+            return (1,)
+        # Before 25.09, the GPU treats such a model as a regression.
+        return () if self.renamed is False else (classes,)

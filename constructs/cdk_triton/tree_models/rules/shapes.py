@@ -115,7 +115,8 @@ def other_outputs(each: FilForest) -> Iterator[Problem]:
         run for models with `use_experimental_optimizations`.
     """
     yield from _shapley_values(each)
-    sizes = _written_sizes(each)
+    optimized = each.parameters.boolean("use_experimental_optimizations")
+    sizes = () if each.forest.targets > 1 or optimized else each.parameters.written_sizes(each.forest.classes)
     for index, tensor in enumerate(each.owner.config.output):
         shape = _shape(tensor)
         values = _values_in_output(shape)
@@ -150,26 +151,6 @@ def _shapley_values(each: FilForest) -> Iterator[Problem]:
 
 def _probabilities(each: FilForest) -> str:
     return "" if each.parameters.is_classifier is False else ", or set predict_proba to true for the probabilities"
-
-
-def _written_sizes(each: FilForest) -> tuple[int, ...]:
-    """How many values FIL may write for a row; () if that is not known."""
-    given, classes = each.parameters, each.forest.classes
-    is_classifier, proba = given.is_classifier, given.boolean("predict_proba")
-    if proba is None:
-        proba = False if "predict_proba" not in given.texts else None
-    if is_classifier is None or proba is None or each.forest.targets > 1:
-        return ()
-    if given.boolean("use_experimental_optimizations"):
-        return ()
-    if proba and classes > 1:
-        return (classes,)
-    if proba:
-        return {True: (1, 2) if is_classifier else (1,), False: (2,), None: (1, 2)}[given.renamed]
-    if is_classifier or classes == 1:
-        return (1,)
-    # Before 25.09, the GPU treats such a model as a regression.
-    return () if given.renamed is False else (classes,)
 
 
 def _shape(tensor: ModelInput | ModelOutput) -> tuple[int, ...]:

@@ -48,7 +48,7 @@ class ForestModel:
 
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
         given = {name: each["string_value"] for name, each in config.get("parameters", {}).items()}
-        parameters = FilParameters(given, None)  # the names before and after 25.09
+        self._parameters = parameters = FilParameters(given, None)  # the names before and after 25.09
         self._proba = _boolean(parameters, "predict_proba", default=False)
         self._is_classifier = _boolean(parameters, parameters.classifier)
         self._threshold = _threshold(parameters) if self._is_classifier else 0.5
@@ -82,9 +82,7 @@ class ForestModel:
 
     def _check_sizes(self, config: Mapping[str, Any]) -> None:
         """Reject an output of another size than the backend writes, which it does not check itself."""
-        allowed = [1] if self._is_classifier and not self._proba else [self._classes]
-        if self._is_classifier and self._proba and self._classes == 1:
-            allowed.append(2)
+        allowed = self._parameters.written_sizes(self._classes)
         if self._values not in allowed:
             sizes = " or ".join(map(str, allowed))
             raise ValueError(f"{_OUTPUT!r} has {self._values} values for a row, but the backend writes {sizes}")
