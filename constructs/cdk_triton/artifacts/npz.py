@@ -28,10 +28,9 @@ def read_npz(file: Path, what: str) -> dict[str, npt.NDArray[Any]]:
     import numpy as np  # which few apps need
 
     try:
-        found = np.load(file, allow_pickle=False)
-        if not isinstance(found, np.lib.npyio.NpzFile):
-            raise ValueError("it is a single array")
-        with found:
+        if not zipfile.is_zipfile(file):  # numpy would take it for one array, or for a pickle
+            raise ValueError("it is not a ZIP file")
+        with np.load(file, allow_pickle=False) as found:
             arrays = {name: found[name] for name in found.files}
         if other := next((name for name, value in arrays.items() if not isinstance(value, np.ndarray)), None):
             raise ValueError(f"{other} is not an array")

@@ -181,11 +181,31 @@ def validate(
         checks = _checks(directories, mode, platform_of(platform, image, takes_image=True), options)
     with _without_garbage_collection(), _failure_reported(output):
         found = [_checked(each, ignored) for each in checks]
+        if not load:  # which reports what it reads, for each repository
+            for each in found:
+                _read_golden_files(each.repository)
     if load:
         found = _rehearsed(found, checks, output)
     _print(output, found)
     if any(each.is_rejected(strict=strict) for each in found):
         raise typer.Exit(1)
+
+
+def _read_golden_files(repository: ModelRepository) -> None:
+    """Read what a rehearsal would.
+
+    Raises:
+        RepositoryError: a golden file is missing, or cannot be used.
+    """
+    if repository.rehearsal is None:
+        return
+    from cdk_triton.rehearsal.requests import golden_requests
+
+    try:
+        for _ in golden_requests(repository):
+            pass
+    except ConfigurationError as error:
+        raise RepositoryError(str(error)) from error
 
 
 def _rehearsed(found: Sequence[Checked], checks: Sequence[_Check], output: FindingsFormat) -> list[Checked]:

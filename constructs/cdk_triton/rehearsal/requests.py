@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_BYTES", "Asked", "golden_files", "golden_requests", "request_name"]
 
 MAX_BYTES: Final = 100_000_000
-"""The most that the golden files of a repository may have together."""
+"""The most that the bodies of the requests and of the expected answers of a repository may have together."""
 
 
 class Asked(NamedTuple):
@@ -53,8 +53,8 @@ def golden_requests(repository: ModelRepository) -> Iterator[Asked]:
         size += len(asked.request.body) + len(asked.expected.body if asked.expected else b"")
         if size > MAX_BYTES:
             raise ConfigurationError(
-                f"the golden files of {repository.root} have more than {MAX_BYTES / 1e6:,.0f} MB together: keep the "
-                "requests that show most"
+                f"the golden requests and expected answers of {repository.root} have more than {MAX_BYTES / 1e6:,.0f} "
+                "MB together, as the server takes and returns them: keep the requests that show most"
             )
         yield asked
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cdk_triton._wording import listed
-from cdk_triton.errors import ConfigurationError, InvocationError, LocalError
+from cdk_triton.errors import ConfigurationError, InvocationError, LocalError, ModelError
 
 if TYPE_CHECKING:
     from cdk_triton.client import InferenceResult
@@ -80,10 +80,13 @@ def _to_record(repository: ModelRepository, *, force: bool) -> list[GoldenReques
     """The golden requests with an `expect` file.
 
     Raises:
-        ConfigurationError: there is none, or a file exists already.
+        ConfigurationError: there is none, the model has no single answer, or a file exists already.
     """
+    from cdk_triton.cli.rehearsal.running import require_single_answers
+
     requests = [] if repository.rehearsal is None else repository.rehearsal.requests
     found = [each for each in requests if each.expect is not None]
+    require_single_answers(repository, repository.entry_model("single"))
     if not found:
         raise ConfigurationError(
             f"{repository.root} has no golden request with an expect file: write [[rehearsal.requests]] into "
@@ -128,6 +131,7 @@ def _of_endpoint(
     from cdk_triton.client import TritonClient
     from cdk_triton.client.runtime import default_runtime
     from cdk_triton.rehearsal.files import read_request
+    from cdk_triton.rehearsal.requests import request_name
 
     with sentences(InvocationError):
         aws = Aws()
@@ -135,9 +139,17 @@ def _of_endpoint(
         client = TritonClient(name, default_runtime(aws.session))
         for each in recorded:
             request = read_request(repository.root / each.request)
-            yield client._infer(
-                request.inputs, request.step, target_model=target, inference_component=component, **request.options
-            )
+            try:
+                answer = client._infer(
+                    request.inputs, request.step, target_model=target, inference_component=component, **request.options
+                )
+            except ModelError as error:  # the words of a model may be those of the request
+                asked = request_name(each, repository.root)
+                raise InvocationError(
+                    f"{asked}: the model container of the endpoint {name!r} answered {error.status}; to see its "
+                    f"message, which may repeat the request, run `cdk-triton invoke {name} --data FILE`"
+                ) from error
+            yield answer
 
 
 def _write(

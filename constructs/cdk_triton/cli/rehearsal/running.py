@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cdk_triton.client import InferenceResult
     from cdk_triton.triton import Mode, Model, ModelRepository
 
-__all__ = ["Rehearsed", "rehearse", "rehearse_or_say_why"]
+__all__ = ["Rehearsed", "rehearse", "rehearse_or_say_why", "require_single_answers"]
 
 _GRACE_SECONDS: Final = 45.0  # the server's own exit timeout is 30 s
 RANDOM: Final = "a random request"
@@ -64,11 +64,29 @@ def requests_of(repository: ModelRepository, mode: Mode, environment: ContainerE
     """
     if environment.inference_type in ("generate", "generate_stream"):
         return []
-    if repository.rehearsal is not None:
-        return golden_requests(repository)
     name = environment.default_model_name
     model = repository.entry_model(mode) if name is None else repository.model(name)
+    if repository.rehearsal is not None:
+        require_single_answers(repository, model)
+        return golden_requests(repository)
     return [] if model is None else _random_request(repository, model)
+
+
+def require_single_answers(repository: ModelRepository, model: Model | None) -> None:
+    """Reject golden requests to a model whose requests have any number of answers, which an endpoint never returns.
+
+    A construct does not come here: the rules CT652 and CT340 report the model at synth.
+
+    Raises:
+        ConfigurationError: the model, or one that it runs as an ensemble, is decoupled.
+    """
+    called = [] if model is None else called_models(repository, model)
+    if decoupled := next((each for each in called if _is_decoupled(each)), None):
+        raise ConfigurationError(
+            f"{decoupled.name!r} is decoupled, so a golden request has no single answer to compare: remove the golden "
+            f"requests of {repository.root}, or model_transaction_policy from the config.pbtxt of a model that returns "
+            "one response for each request"
+        )
 
 
 def rehearse_or_say_why(repository: ModelRepository, mode: Mode, environment: ContainerEnvironment) -> Rehearsed:
@@ -130,8 +148,11 @@ def _random_request(repository: ModelRepository, model: Model) -> list[Asked]:
 
 
 def _takes_single_requests(model: Model) -> bool:
-    config = model.config
-    return config is None or not (config.model_transaction_policy.decoupled or config.HasField("sequence_batching"))
+    return not _is_decoupled(model) and (model.config is None or not model.config.HasField("sequence_batching"))
+
+
+def _is_decoupled(model: Model) -> bool:
+    return model.config is not None and model.config.model_transaction_policy.decoupled
 
 
 def _require_files(repository: ModelRepository) -> None:

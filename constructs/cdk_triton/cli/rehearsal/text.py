@@ -87,7 +87,7 @@ def _summary(rehearsed: Rehearsed) -> str:
     if _is_random(rehearsed):
         answers = "and answers a random request"
     if not count:
-        answers = "and was asked nothing, because its models take no random request: list a golden one"
+        answers = "and was asked nothing, because its models take no single random request"
     return (
         f"loads in {rehearsed.load_seconds:.1f} s {answers}, on this machine, with stand-ins for "
         f"{listed(rehearsed.stand_ins)}"
