@@ -55,7 +55,7 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
     target = work.repository / step["target"]
     target.parent.mkdir(parents=True, exist_ok=True)
     packing = _CONDA_PACK if sys.version_info >= (3, 9) else _CONDA_PACK_38
-    python = pinned_python(work, packing, name="conda-pack", own="conda_pack")
+    python = pinned_python(work, packing, name="conda-pack", present="conda_pack")
     run_driver(
         [str(python)],
         "conda_driver.py",

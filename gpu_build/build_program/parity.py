@@ -41,7 +41,7 @@ class Reference:
         self._name = name
         self._onnx = onnx
         try:
-            self._python = pinned_python(work, _requirements(name), name="ONNX Runtime", own="onnxruntime")
+            self._python = pinned_python(work, _requirements(name), name="ONNX Runtime", present="onnxruntime")
         except StoppedError:
             raise
         except BuildError as error:

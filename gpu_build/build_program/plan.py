@@ -9,7 +9,7 @@ from typing import Any, Mapping, NamedTuple
 
 from .files import is_safe_path
 
-__all__ = ["BuildPlan", "Ensemble", "Input", "PlanError", "Rehearsal", "read_plan"]
+__all__ = ["BuildPlan", "Ensemble", "Input", "PlanError", "RehearsalEntry", "read_plan"]
 
 _SCHEMA = 1
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -50,8 +50,8 @@ class Ensemble(NamedTuple):
     remove: tuple[str, ...]
 
 
-class Rehearsal(NamedTuple):
-    """One archive to rehearse.
+class RehearsalEntry(NamedTuple):
+    """One archive to rehearse: an entry of `plan.json`.
 
     Attributes:
         key: the name of its directory in the output.
@@ -77,7 +77,7 @@ class BuildPlan(NamedTuple):
     deadline_seconds: float
     platform: dict[str, str | None]
     ensembles: tuple[Ensemble, ...]
-    rehearsals: tuple[Rehearsal, ...] = ()
+    rehearsals: tuple[RehearsalEntry, ...] = ()
 
 
 def read_plan(file: Path) -> BuildPlan:
@@ -136,9 +136,9 @@ def _ensemble(document: Mapping[str, Any]) -> Ensemble:
     )
 
 
-def _rehearsal(document: Mapping[str, Any]) -> Rehearsal:
+def _rehearsal(document: Mapping[str, Any]) -> RehearsalEntry:
     archive = document["archive"]
-    return Rehearsal(
+    return RehearsalEntry(
         key=_sha256(document["key"]),
         repository=str(document["repository"]),
         artifact_key=_sha256(document["artifact_key"]),

@@ -18,7 +18,7 @@ _PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+
 _UNREACHED = ("connection broken by", "Max retries exceeded")  # pip's words, for the index and for a file
 
 
-def pinned_python(work: Work, requirements: str, *, name: str, own: str | None = None) -> Path:
+def pinned_python(work: Work, requirements: str, *, name: str, present: str | None = None) -> Path:
     """The path of a Python that has exactly the pinned packages.
 
     A virtual environment, made once in a job, filled by the pip of this interpreter: wheels only, no dependency that is
@@ -30,13 +30,13 @@ def pinned_python(work: Work, requirements: str, *, name: str, own: str | None =
         work: runs the commands.
         requirements: a requirements file with every package pinned and hashed (`uv pip compile --generate-hashes`).
         name: names the environment's directory and the errors: "ONNX Runtime".
-        own: the module that decides: if this interpreter has it in exactly the pinned version, no environment is made.
-            None: always make one.
+        present: the module that decides: if this interpreter has it in exactly the pinned version, no environment is
+            made. None: always make one.
 
     Raises:
         BuildError: a package cannot be installed, for instance without network access.
     """
-    if own is not None and _has(own, _pinned_version(requirements, own)):
+    if present is not None and _has(present, _pinned_version(requirements, present)):
         return Path(sys.executable)
     digest = hashlib.sha256(requirements.encode()).hexdigest()[:16]
     directory = work.shared / f"python-{re.sub('[^a-z0-9]+', '-', name.lower())}-{digest}"

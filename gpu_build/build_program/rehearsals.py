@@ -14,7 +14,7 @@ from typing import Any, Sequence
 
 from .files import digest_of, write_json
 from .log import Log
-from .plan import Rehearsal
+from .plan import RehearsalEntry
 from .product import Machine, make_product
 from .rehearsal.document import RehearsalDocument, document_of
 from .rehearsal.run import rehearse
@@ -36,7 +36,7 @@ _ROOT = "CDK_TRITON_STAND_IN_ROOT"
 """The directory that stands for `/`, where a stand-in for the server looks for models."""
 
 
-def rehearse_archives(rehearsals: Sequence[Rehearsal], machine: Machine) -> list[bool]:
+def rehearse_archives(rehearsals: Sequence[RehearsalEntry], machine: Machine) -> list[bool]:
     """Rehearse each archive into `OUT/<key>/pass.json`; what does not pass ends up as its `failure.json`.
 
     Each has an equal share of the time that is left, so that one that hangs does not take the others with it. What a
@@ -66,7 +66,7 @@ def _limited(stop: Stop, count: int) -> Stop:
     )
 
 
-def _rehearse(rehearsal: Rehearsal, machine: Machine, workspace: Path, log: Log) -> None:
+def _rehearse(rehearsal: RehearsalEntry, machine: Machine, workspace: Path, log: Log) -> None:
     archive = _archive(rehearsal, machine)
     folder, bodies, out = workspace / "in", workspace / "golden", workspace / "out"
     (folder / "repository").mkdir(parents=True)
@@ -89,7 +89,7 @@ def _rehearse(rehearsal: Rehearsal, machine: Machine, workspace: Path, log: Log)
     )
 
 
-def _archive(rehearsal: Rehearsal, machine: Machine) -> Path:
+def _archive(rehearsal: RehearsalEntry, machine: Machine) -> Path:
     if rehearsal.archive is not None:
         return machine.folder / rehearsal.archive
     built = machine.out / rehearsal.artifact_key / "model.tar.gz"

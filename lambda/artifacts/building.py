@@ -19,7 +19,7 @@ from .invocation import Invocation
 from .jobs import is_out_of_sight, latest_end, refreshed
 from .locks import BuildState, KeyLock, Ledger
 from .products import BuiltArchive, Product
-from .rehearsals import Rehearsal
+from .rehearsals import ArchiveRehearsal
 from .reports import BrokenBuildError, read_failure, was_not_started
 from .request import Request
 from .starting import Reject, Wanted, resume, start
@@ -52,7 +52,7 @@ class _KeyState:
 
 def build(
     pending: Sequence[Commit],
-    rehearsals: Sequence[Rehearsal],
+    rehearsals: Sequence[ArchiveRehearsal],
     builder: BuildMachine | None,
     request: Request,
     invocation: Invocation,
@@ -80,7 +80,7 @@ def build(
 
 def build_each(
     pending: Sequence[Commit],
-    rehearsals: Sequence[Rehearsal],
+    rehearsals: Sequence[ArchiveRehearsal],
     builder: BuildMachine,
     request: Request,
     invocation: Invocation,
@@ -186,8 +186,8 @@ def _spent(
 def _failure(product: Product, state: BuildState, invocation: Invocation) -> tuple[str, Sequence[str], str]:
     ended = state.ended
     assert ended is not None  # the caller looked
-    own = read_failure(state.build, product.key, invocation.storage)
-    return (ended.reason, [], ended.link) if own is None else (*own, ended.link)
+    reported = read_failure(state.build, product.key, invocation.storage)
+    return (ended.reason, [], ended.link) if reported is None else (*reported, ended.link)
 
 
 def _failure_text(failed: Sequence[_KeyState]) -> str:

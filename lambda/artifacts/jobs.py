@@ -103,12 +103,12 @@ def _unless_expired(state: BuildState, status: str, ledger: Ledger, invocation: 
 def _ended(state: BuildState, progress: Progress, invocation: Invocation) -> Ended:
     # The clocks differ: a build never ends before it was made.
     at = max(invocation.now() if progress.at is None else progress.at, state.created_at)
-    own = read_failure(state.build, None, invocation.storage)
+    reported = read_failure(state.build, None, invocation.storage)
     detail = f": {progress.message}" if progress.message else ""
     ends = f"the job {state.job} ended without a result, with status {progress.status}{detail}"
     if "deploy again" not in detail:
         ends += "; read the log of the job, fix the cause, and deploy again"
-    reason, lines = (ends, []) if own is None else own
+    reason, lines = (ends, []) if reported is None else reported
     if not lines and progress.status not in {"SUCCEEDED", "Completed"}:
         lines = invocation.builders[state.kind].log_tail(progress)
     return Ended(progress.status, at, with_log_tail(reason, lines, ""), progress.link, progress.again)

@@ -41,7 +41,7 @@ from .failure import ArtifactError, for_publisher, is_transient, of_other_versio
 from .invocation import Invocation
 from .products import BuiltArchive, Product
 from .publication import Place, parse_item
-from .rehearsals import Rehearsal
+from .rehearsals import ArchiveRehearsal
 from .request import Request
 from .storage import LostRaceError, StoredObject, TooLargeError
 from .turn import Turn, TurnIsOverError
@@ -167,7 +167,7 @@ class _Wanted(NamedTuple):
     """What is left to do for an item: an archive to build, and a rehearsal."""
 
     archive: Commit | None = None
-    rehearsal: Rehearsal | None = None
+    rehearsal: ArchiveRehearsal | None = None
 
 
 class _Batch:
@@ -234,7 +234,7 @@ class _Batch:
                 origin = self._place.served + item.target_model
             commit_archive(commit, self._take(item, origin, commit.archive, self._keys), self._storage)
 
-    def _rehearsal(self, item: Item) -> Rehearsal | None:
+    def _rehearsal(self, item: Item) -> ArchiveRehearsal | None:
         """The rehearsal without a pass.
 
         Raises:
@@ -261,7 +261,7 @@ class _Batch:
         golden = BuildInput(self._storage.bucket, origin, f"rehearsals/{key}.zip", None, uploaded.golden)
         planned = PlannedRehearsal(item.repository, item.artifact_key, key, image, (golden,), uploaded.document)
         commit = built_commit(item, self._builds.label)
-        rehearsal = Rehearsal(planned, commit, self._storage.bucket)
+        rehearsal = ArchiveRehearsal(planned, commit, self._storage.bucket)
         archive = stored(commit, self._storage)
         if archive is None or not rehearsal.has_passed(archive, self._storage):
             return rehearsal

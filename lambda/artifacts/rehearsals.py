@@ -30,13 +30,13 @@ from .request import Request
 from .rollback import rolls_back
 from .storage import LostRaceError, Storage, StoredObject, TooLargeError
 
-__all__ = ["Rehearsal", "missing_rehearsals"]
+__all__ = ["ArchiveRehearsal", "missing_rehearsals"]
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class ArchiveRehearsal:
     """A rehearsal as the product of a job.
 
     Attributes:
@@ -149,7 +149,7 @@ class Rehearsal:
 
 def missing_rehearsals(
     plan: StackPlan, archives: Mapping[str, StoredObject], request: Request, invocation: Invocation
-) -> Sequence[Rehearsal]:
+) -> Sequence[ArchiveRehearsal]:
     """The rehearsals of a build plan that have no pass yet; none if the stack rolls back.
 
     Args:
@@ -163,9 +163,11 @@ def missing_rehearsals(
     """
     commits = {(commit.repository, commit.artifact_key): commit for commit in plan.commits}
     store = invocation.storage.bucket
-    rehearsals = [Rehearsal(each, commits[each.repository, each.artifact_key], store) for each in plan.rehearsals]
+    rehearsals = [
+        ArchiveRehearsal(each, commits[each.repository, each.artifact_key], store) for each in plan.rehearsals
+    ]
 
-    def has_passed(rehearsal: Rehearsal) -> bool:
+    def has_passed(rehearsal: ArchiveRehearsal) -> bool:
         return rehearsal.has_passed(archives.get(rehearsal.archive.archive), invocation.storage)
 
     passed = invocation.each(has_passed, rehearsals)
@@ -178,7 +180,7 @@ def missing_rehearsals(
     return []
 
 
-def _promote(rehearsal: Rehearsal, archives: Mapping[str, StoredObject], invocation: Invocation) -> None:
+def _promote(rehearsal: ArchiveRehearsal, archives: Mapping[str, StoredObject], invocation: Invocation) -> None:
     """Copy the pass of the source store, if it is for the archive that was copied from there."""
     archive = archives.get(rehearsal.archive.archive)
     found = None if archive is None else promoted_pass(rehearsal.archive, archive, rehearsal.pass_key, invocation)

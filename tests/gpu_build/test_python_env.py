@@ -58,7 +58,7 @@ def test_an_interpreter_that_has_the_pinned_version_is_used_as_it_is(tmp_path: P
     work: Any = Recorded(tmp_path)
     requirements = f"numpy=={metadata.version('numpy')} \\\n    {HASH}\n"
 
-    assert pinned_python(work, requirements, name="numpy", own="numpy") == Path(sys.executable)
+    assert pinned_python(work, requirements, name="numpy", present="numpy") == Path(sys.executable)
     assert work.commands == []
 
 
@@ -66,7 +66,7 @@ def test_another_one_gets_exactly_what_is_pinned(messages: Messages, tmp_path: P
     work: Any = Recorded(tmp_path, fails="installing")
 
     with messages.raises(BuildError) as raised:
-        pinned_python(work, f"numpy==0.1 \\\n    {HASH}\n", name="ONNX Runtime", own="numpy")
+        pinned_python(work, f"numpy==0.1 \\\n    {HASH}\n", name="ONNX Runtime", present="numpy")
 
     assert raised.value.log == UNREACHED
     venv, pip = work.commands

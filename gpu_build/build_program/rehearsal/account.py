@@ -34,10 +34,10 @@ class Account:
         self.name = name
         self.home = home
         self._user, self._group = entry.pw_uid, entry.pw_gid
-        self.own(home)
+        self.take_over(home)
 
-    def own(self, directory: Path) -> None:
-        """Give it a directory: a server writes into its repository."""
+    def take_over(self, directory: Path) -> None:
+        """Make it the owner of a directory: a server writes into its repository."""
         os.chown(directory, self._user, self._group)
         for path in directory.rglob("*"):
             os.chown(path, self._user, self._group, follow_symlinks=False)

@@ -25,13 +25,13 @@ class Memory:
     """The memory in use. Of several GPUs, a figure is that of the one with the most in use.
 
     Attributes:
-        own: children of this process whose memory is not the server's.
+        others: children of this process whose memory is not the server's.
         driver: the version of the GPU's driver; None without one.
         gpus: how many GPUs have reported memory.
     """
 
     def __init__(self) -> None:
-        self.own = children()
+        self.others = children()
         self.driver: str | None = None
         self.gpus = 0
         self._marks: dict[str, dict[str, float | None]] = {"gpu": {}, "host": {}, "shared": {}}
@@ -50,7 +50,7 @@ class Memory:
     def sample(self) -> dict[str, float]:
         """Notice a peak of what is not the GPU's, and return what is in use."""
         found = {
-            "host": round(sum(map(_private_mib, descendants(self.own))), 1),
+            "host": round(sum(map(_private_mib, descendants(self.others))), 1),
             "shared": round(max(0.0, shared_mib() - self._shared_before), 1),
         }
         for what, value in found.items():

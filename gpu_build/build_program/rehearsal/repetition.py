@@ -61,7 +61,7 @@ def repeat(requests: Sequence[GoldenRequest], ask: Ask, concurrency: int, second
     def client(number: int) -> None:
         try:
             for request in cycle(requests):
-                body, content_type = _own(request, number)
+                body, content_type = _of_client(request, number)
                 measured.append(ask(body, content_type, request.name))
                 if raised or len(measured) >= _MOST_ANSWERS or time.monotonic() >= ends:
                     return
@@ -80,7 +80,7 @@ def repeat(requests: Sequence[GoldenRequest], ask: Ask, concurrency: int, second
     return Latencies(concurrency, sorted(measured))
 
 
-def _own(request: GoldenRequest, client: int) -> tuple[bytes, str]:
+def _of_client(request: GoldenRequest, client: int) -> tuple[bytes, str]:
     """The body, in which a sequence has the number of a client."""
     body, content_type = request.body.read_bytes(), request.content_type
     if client == 0 or b'"sequence_id"' not in body:

@@ -80,13 +80,13 @@ class Answer(NamedTuple):
 
 
 @contextlib.contextmanager
-def serving(server: Server, repository: Path, own: Collection[int]) -> Iterator[None]:
+def serving(server: Server, repository: Path, others: Collection[int]) -> Iterator[None]:
     """While this lasts, a server has loaded a repository; when it ends, whatever the server has started has ended.
 
     Args:
         server: the server, which is not started.
         repository: the unpacked repository, which is moved to the place from which the server loads it, and removed.
-        own: the children of this process that stay.
+        others: the children of this process that stay, because the server has not started them.
 
     Raises:
         RehearsalError: the models do not load, or not in time; or there is no `serve`, or no such repository.
@@ -100,7 +100,7 @@ def serving(server: Server, repository: Path, own: Collection[int]) -> Iterator[
                 server.start()
                 yield
             finally:
-                server.stop(own)
+                server.stop(others)
     finally:
         shutil.rmtree(server.place, ignore_errors=True)
 
@@ -165,7 +165,7 @@ class Server:
             self.place.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(str(repository), str(self.place))
             if self.account is not None:
-                self.account.own(self.place)
+                self.account.take_over(self.place)
         except OSError as error:
             raise RehearsalError(f"the repository cannot be moved to {self.place}: {_why(error)}") from error
 
@@ -232,12 +232,12 @@ class Server:
             raise RehearsalError(f"the server did not answer within {_ANSWER_SECONDS:g} s, which is SageMaker's limit")
         raise self._closed()
 
-    def stop(self, own: Collection[int]) -> None:
+    def stop(self, others: Collection[int]) -> None:
         """End all processes, and read what they have printed; see `serving`."""
         if self._process is None or self._reader is None:
             return
         end_group(self._process, _GRACE_SECONDS)
-        left = end_all(own)
+        left = end_all(others)
         if left:
             self._log.event("ended what the server had left", processes=left)
         if self.account is not None:

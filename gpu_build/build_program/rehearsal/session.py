@@ -64,7 +64,7 @@ class Session:
         try:
             with sampled_memory() as memory:
                 try:
-                    with serving(server, repository, memory.own):
+                    with serving(server, repository, memory.others):
                         self._use(server, memory)
                     memory.mark("after")
                 finally:
