@@ -1,7 +1,7 @@
 """Keeps tritonserver on the loopback interface and for its user, which no option of its SageMaker endpoint does.
 
-A small library in C (`loopback.c`) is compiled once per user and preloaded into the server. The kernel's list of
-listening sockets then shows whether it works.
+A small library in C (`loopback.c`, with `shared_memory.c`) is compiled once per user and preloaded into the server.
+The kernel's list of listening sockets then shows whether it works.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["exposed_sockets", "listening_addresses", "loopback_library"]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_SOURCE = Path(__file__).with_name("loopback.c")
+_SOURCES = tuple(Path(__file__).with_name(name) for name in ("loopback.c", "shared_memory.c"))
 _LISTEN = "0A"  # TCP_LISTEN of the kernel's include/net/tcp_states.h
 
 
@@ -34,7 +34,7 @@ def loopback_library() -> Path:
     Raises:
         LocalError: there is no C compiler, or it rejects the source.
     """
-    source = _SOURCE.read_bytes()
+    source = b"".join(each.read_bytes() for each in _SOURCES)
     key = hashlib.sha256(source + platform.machine().encode()).hexdigest()[:16]
     library = cache_directory() / f"loopback-{key}.so"
     if not library.exists():
@@ -106,7 +106,7 @@ def _compile(library: Path) -> None:
         with tempfile.TemporaryDirectory(dir=library.parent) as directory:
             made = Path(directory) / library.name
             compiler = subprocess.run(
-                ["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-o", made, _SOURCE, "-ldl"],  # noqa: S607 from the PATH
+                ["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-o", made, *_SOURCES, "-ldl"],  # noqa: S607 from the PATH
                 env=child_environment(),
                 capture_output=True,
                 text=True,
@@ -114,7 +114,7 @@ def _compile(library: Path) -> None:
             )
             if compiler.returncode != 0:
                 raise LocalError(
-                    f"gcc cannot compile {_SOURCE.name}, without which tritonserver would listen on every network "
+                    f"gcc cannot compile {_SOURCES[0].name}, without which tritonserver would listen on every network "
                     f"interface; install the C library's headers with: apt-get install gcc libc6-dev\n{compiler.stderr}"
                 )
             made.replace(library)

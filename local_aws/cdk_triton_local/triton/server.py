@@ -16,6 +16,7 @@ from cdk_triton._load_failures import load_failures
 from cdk_triton.errors import LocalError, ServeError
 from cdk_triton.sagemaker import limits
 from cdk_triton.triton import serve_arguments, server_environment
+from cdk_triton.triton.shared_memory import CONTAINER_BYTES
 from cdk_triton_local import process
 from cdk_triton_local.triton.connection import Connections, ContainerReply, OpenReply, ServerGoneError
 from cdk_triton_local.triton.inference_type import front_end_arguments, generate_path, is_generating
@@ -243,7 +244,7 @@ class TritonServer:
             yield from front_end_arguments(self._front_end)
         yield f"--backend-directory={self._settings.files.backends}"
         for backend in _PYTHON_BACKENDS:  # a name to clean up by: stubs that are killed leave their memory behind
-            yield f"--backend-config={backend},shm-region-prefix-name={self._memory_prefix}"
+            yield f"--backend-config={backend},shm-region-prefix-name={self._memory_prefix}{backend}-"
 
     def _server_environment(self) -> dict[str, str]:
         files = self._settings.files
@@ -258,6 +259,9 @@ class TritonServer:
         if self._settings.preload is not None:
             environment["LD_PRELOAD"] = str(self._settings.preload)
             environment["CDK_TRITON_TEMPORARY"] = str(self._temporary)
+            # Not that of the stand-ins: on a GPU, their backends need no shared memory.
+            environment["CDK_TRITON_SHARED_MEMORY"] = f"{self._memory_prefix}python-"
+            environment["CDK_TRITON_SHARED_MEMORY_BYTES"] = str(CONTAINER_BYTES)
         return environment
 
     def _directories(self) -> list[str]:

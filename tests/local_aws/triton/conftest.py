@@ -89,11 +89,22 @@ class Bench:
         self.s3.objects.update({f"{name}/{path}": content.encode() for path, content in files.items()})
         self._deploy(name, Container("image", "SingleModel", f"s3://bucket/{name}/", QUIET, compressed=False))
 
-    def fleet(self, name: str, *, model_cache: bool = True, prefix: str | None = None, **archives: bytes) -> None:
+    def fleet(
+        self,
+        name: str,
+        *,
+        model_cache: bool = True,
+        prefix: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        **archives: bytes,
+    ) -> None:
         """Deploy a multi-model endpoint, below a prefix of its name if none is given."""
         prefix = f"{name}/" if prefix is None else prefix
         self.s3.objects.update({f"{prefix}{key}.tar.gz": data for key, data in archives.items()})
-        self._deploy(name, Container("image", "MultiModel", f"s3://bucket/{prefix}", QUIET, model_cache))
+        self._deploy(
+            name,
+            Container("image", "MultiModel", f"s3://bucket/{prefix}", QUIET | dict(environment or {}), model_cache),
+        )
 
     def _deploy(self, name: str, container: Container) -> None:
         self.host.deploy(Endpoint(name, "config", (Variant("AllTraffic", 1.0, "ml.g5.xlarge", container),)))

@@ -1,0 +1,63 @@
+/* Gives the Python models of a server no more shared memory than a container of SageMaker has.
+ *
+ * Each instance of a Python model has a file in /dev/shm, whose bytes the Python backend reserves with
+ * posix_fallocate(3) (boost/interprocess/detail/os_file_functions.hpp). Preloaded into the server and the processes of
+ * its models, this library counts these files, and reports a full file system (ENOSPC) where they are larger together
+ * than a container's /dev/shm. So the server itself says what it would say there.
+ *
+ * $CDK_TRITON_SHARED_MEMORY is how the names of these files begin, and $CDK_TRITON_SHARED_MEMORY_BYTES the limit.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char place[] = "/dev/shm/";
+
+static int is_counted(int descriptor, const char *prefix) {
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+  ssize_t length = readlink(link, path, sizeof path - 1);
+  if (length < 0) return 0;
+  path[length] = '\0';
+  size_t start = sizeof place - 1;
+  return strncmp(path, place, start) == 0 && strncmp(path + start, prefix, strlen(prefix)) == 0;
+}
+
+static unsigned long long bytes_of_all(const char *prefix) {
+  unsigned long long sum = 0;
+  DIR *directory = opendir(place);
+  if (directory == NULL) return 0;
+  struct dirent *entry;
+  while ((entry = readdir(directory)) != NULL) {
+    struct stat file;
+    if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0) continue;
+    if (fstatat(dirfd(directory), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) == 0) sum += file.st_size;
+  }
+  closedir(directory);
+  return sum;
+}
+
+typedef int (*fallocate_function)(int, off_t, off_t);
+
+int posix_fallocate(int descriptor, off_t offset, off_t length) {
+  fallocate_function next = (fallocate_function)dlsym(RTLD_NEXT, "posix_fallocate");
+  if (next == NULL) return ENOSYS;
+  const char *prefix = getenv("CDK_TRITON_SHARED_MEMORY"), *limit = getenv("CDK_TRITON_SHARED_MEMORY_BYTES");
+  struct stat before;
+  if (prefix == NULL || limit == NULL || !is_counted(descriptor, prefix) || fstat(descriptor, &before) != 0)
+    return next(descriptor, offset, length);
+  /* Reserved first, counted then: of instances that start at the same time, one sees the bytes of all. */
+  int error = next(descriptor, offset, length);
+  if (error == 0 && bytes_of_all(prefix) > strtoull(limit, NULL, 10)) {
+    error = ENOSPC;
+    if (ftruncate(descriptor, before.st_size) != 0) return EIO;
+  }
+  return error;
+}
