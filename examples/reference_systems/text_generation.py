@@ -23,9 +23,6 @@ from cdk_triton import (
 from examples.reference_systems.alarms import alarm_topic
 from examples.reference_systems.assets import ASSETS, PLATFORM
 
-SHM_BYTES = 4 << 20
-"""Prompts and answers are the only tensors between the server and the model's process: a few kB."""
-
 
 def smollm2(rehearsal: Rehearsal | None = None) -> ModelRepository:
     """SmolLM2-135M-Instruct with its packages, which the deployment packs."""
@@ -49,7 +46,6 @@ class TextGeneration(cdk.Stack):
             store=store,
             platform=PLATFORM,
             ensembles={"smollm2": smollm2(Rehearsal([capital]))},
-            environment=ContainerEnvironment(shm_default_byte_size=SHM_BYTES),
         )
         endpoint = TritonEndpoint(self, "Endpoint", model=multi_model)
         endpoint.monitor(topic=alarm_topic(self))
@@ -68,7 +64,7 @@ class TextStreaming(cdk.Stack):
             store=store,
             platform=PLATFORM,
             repository=smollm2(),
-            environment=ContainerEnvironment(inference_type="generate_stream", shm_default_byte_size=SHM_BYTES),
+            environment=ContainerEnvironment(inference_type="generate_stream"),
         )
         endpoint = TritonEndpoint(self, "Endpoint", model=model)
         endpoint.monitor(topic=alarm_topic(self))

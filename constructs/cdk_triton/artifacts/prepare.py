@@ -16,6 +16,7 @@ from cdk_triton.artifacts.recipes.plugins import plugin_fault
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
 from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.repository_cache import cached_answer
+from cdk_triton.checks.context import CheckContext
 from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, Model, ModelRepository, Severity
@@ -23,13 +24,14 @@ from cdk_triton.triton.findings import NotRead
 from cdk_triton.triton.repository import PromisedFiles
 from cdk_triton.triton.repository_settings import SETTINGS_NAME
 from cdk_triton.triton.server_options import loaded_models
+from cdk_triton.triton.shared_memory import python_instances
 
 if TYPE_CHECKING:
     from cdk_triton.checks import Report
 
 __all__ = ["Prepared", "findings_of", "prepare", "prepared_document", "served_report"]
 
-_QUESTION: Final = "prepared 3"
+_QUESTION: Final = "prepared 4"
 """The number is raised when `prepared_document` returns other members, so that older cached answers are not used."""
 
 BROKEN_PROMISE: Final = "cdk-triton:ProducedFile"
@@ -48,6 +50,7 @@ class Prepared:
             combination.
         backends: the backend of each model, by the model's name; an empty text if the configuration names none.
         stateful_models: the names of the models that keep state between the requests of a sequence.
+        python_instances: how many instances of Python models an instance of the platform starts.
         entry_model: the name of the model that callers invoke; None if the repository leaves it open.
         keys: its artifact key and its other keys.
         files: the SHA-256 of each file of its archive, by path.
@@ -61,6 +64,7 @@ class Prepared:
     errors: tuple[str, ...]
     backends: Mapping[str, str]
     stateful_models: tuple[str, ...]
+    python_instances: int
     entry_model: str | None
     keys: Keys
     files: Mapping[str, str]
@@ -129,6 +133,7 @@ def prepare(
         errors=tuple(found["errors"]),
         backends=found["backends"],
         stateful_models=tuple(found["stateful_models"]),
+        python_instances=found["python_instances"],
         entry_model=found["entry_model"],
         keys=Keys(*found["keys"]),
         files=found["files"],
@@ -165,6 +170,10 @@ def prepared_document(
         "errors": errors,
         "backends": {model.name: model.backend_name or "" for model in repository.models},
         "stateful_models": [each.name for each in repository.models if _keeps_state(each)],
+        "python_instances": sum(
+            python_instances(model, platform.gpu_count)
+            for model in CheckContext(repository, mode, platform).loaded_models
+        ),
         "entry_model": None if entry is None else entry.name,
         "keys": list(keys),
         "files": files,

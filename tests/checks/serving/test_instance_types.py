@@ -80,19 +80,18 @@ def platform(instance_type: str) -> ServingPlatform:
         pytest.param(dali_model("instance_group { kind: KIND_CPU }"), "ml.g5.12xlarge", [], id="DALI on the CPU"),
         pytest.param(dali_model(), "ml.g5.xlarge", [], id="an instance with one GPU"),
         pytest.param(
-            python_model("instance_group { count: 2 }"),
+            python_model("instance_group { count: 17 }"),
             "ml.g5.12xlarge",
             [("CT621", ".", "")],
             id="CT621 an instance group per GPU",
         ),
-        pytest.param(python_model(), "ml.g5.48xlarge", [("CT621", ".", "")], id="CT621 no group"),
         pytest.param(
-            python_model("instance_group { kind: KIND_CPU count: 5 }"),
+            python_model("instance_group { kind: KIND_CPU count: 65 }"),
             "ml.g5.xlarge",
             [("CT621", ".", "")],
             id="CT621 on the CPU",
         ),
-        pytest.param(python_model("instance_group { kind: KIND_CPU count: 4 }"), "ml.g5.xlarge", [], id="just enough"),
+        pytest.param(python_model("instance_group { kind: KIND_CPU count: 64 }"), "ml.g5.xlarge", [], id="just enough"),
         pytest.param(python_model(), "ml.g5.12xlarge", [], id="one per GPU"),
     ],
 )
@@ -104,13 +103,25 @@ def test_instances(
     assert messages.of(found) == findings
 
 
-def test_shared_memory_of_a_known_environment(messages: Messages, write: Write) -> None:
-    repository = write(python_model("instance_group { kind: KIND_CPU count: 16 }"), base={})
-    assert [finding.code for finding in repository.check()] == ["CT621"]
-    assert [finding.code for finding in repository.check(environment=ContainerEnvironment())] == ["CT621"]
-    assert repository.check(environment=ContainerEnvironment(shm_default_byte_size=4 << 20)) == ()
-    large = ContainerEnvironment(shm_default_byte_size=16 << 30)
-    assert messages.of(repository.check(environment=large)) == [("CT621", ".", "")]
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize(
+    ("release", "size", "fit"),
+    [
+        pytest.param(None, None, 16, id="no release"),
+        pytest.param("22.10", None, 16, id="an old release"),
+        pytest.param("23.08", None, 16, id="the last with 4 MiB"),
+        pytest.param("23.09", None, 64, id="the first with 1 MiB"),
+        pytest.param("25.09", 16 << 20, 4, id="a size of one's own"),
+        pytest.param("25.09", 64 << 20, 1, id="all there is"),
+    ],
+)
+def test_the_shared_memory_of_a_container(
+    messages: Messages, write: Write, release: str | None, size: int | None, fit: int, more: int
+) -> None:
+    where = None if release is None else ServingPlatform(release=release, instance_type="ml.g4dn.xlarge")
+    repository = write(python_model(f"instance_group {{ kind: KIND_CPU count: {fit + more} }}"), base={})
+    found = repository.check(platform=where, environment=ContainerEnvironment(shm_default_byte_size=size))
+    assert messages.of(each for each in found if each.code == "CT621") == [("CT621", ".", "")] * more
 
 
 def test_an_instance_type_outside_the_list_for_multi_model_endpoints(messages: Messages, write: Write) -> None:

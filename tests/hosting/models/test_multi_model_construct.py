@@ -85,6 +85,17 @@ def test_the_model_names_a_prefix_with_the_platform(
         "PYTHONUNBUFFERED": "1",
         "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
         "SAGEMAKER_TRITON_PING_MODE": "live",
+        "SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE": "1048576",
+    }
+
+
+def test_a_release_whose_start_script_has_no_sizes_gets_small_ones(world: World, stack: cdk.Stack) -> None:
+    """The Python backend of 22.10 would start with 64 MiB, which is all that a container has, and grow by 64 MiB."""
+    TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform="22.10/ml.g4dn.xlarge")
+    environment = world.only(stack, MODEL)["Properties"]["PrimaryContainer"]["Environment"]
+    assert {name: value for name, value in environment.items() if "SHM" in name} == {
+        "SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE": "4194304",
+        "SAGEMAKER_TRITON_SHM_GROWTH_BYTE_SIZE": "1048576",
     }
 
 

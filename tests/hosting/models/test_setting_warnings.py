@@ -144,6 +144,34 @@ def test_a_ping_that_cannot_tell_models_of_one_name(
         messages.record("cdk-triton:PingOfMultiModel", warning)
 
 
+@pytest.mark.parametrize(
+    ("release", "size", "count", "is_warned"),
+    [
+        pytest.param("26.05", None, 32, False, id="64 of 1 MiB"),
+        pytest.param("26.05", None, 33, True, id="more than 64 of 1 MiB"),
+        pytest.param("26.05", 16 << 20, 2, False, id="4 of 16 MiB"),
+        pytest.param("26.05", 16 << 20, 3, True, id="6 of 16 MiB"),
+        pytest.param("23.07", None, 8, False, id="16 of 4 MiB"),
+        pytest.param("23.07", None, 9, True, id="more than 16 of 4 MiB"),
+    ],
+)
+def test_python_models_that_do_not_fit_beside_each_other(
+    messages: Messages, world: World, stack: cdk.Stack, release: str, size: int | None, count: int, is_warned: bool
+) -> None:
+    ensembles = {name: with_step(world, name, "step") for name in ("text", "image")}
+    for each in ensembles.values():
+        config = each.root / "step" / "config.pbtxt"
+        config.write_text(f"{config.read_text()} instance_group {{ kind: KIND_CPU count: {count} }}")
+    ensembles = {name: ModelRepository.from_directory(each.root) for name, each in ensembles.items()}
+    platform = ServingPlatform(release=release, instance_type="ml.g5.2xlarge")
+    settings = ContainerEnvironment(shm_default_byte_size=size)
+    TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=platform, environment=settings)
+    found = [warning for warning in warnings(stack, "Fleet") if "cdk-triton:SharedMemory]" in warning]
+    assert len(found) == is_warned
+    for warning in found:
+        messages.record("cdk-triton:SharedMemory", warning)
+
+
 @pytest.mark.parametrize(("release", "is_rejected"), [("26.03", True), ("26.04", False)])
 def test_dots_in_the_name_of_a_target_model(
     messages: Messages, world: World, stack: cdk.Stack, release: str, is_rejected: bool

@@ -14,12 +14,7 @@ from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelInstanceGroup
-
-_SHM_BYTES = 64 << 20
-"""The shared memory of a container: Docker's default, for which SageMaker has no setting."""
-
-_SHM_BYTES_PER_INSTANCE = 16 << 20
-"""The memory that the start script gives each instance of a Python model, unless the environment sets another."""
+from cdk_triton.triton.shared_memory import CONTAINER_BYTES, python_instances, start_bytes
 
 
 @instance_group_rule(
@@ -189,52 +184,49 @@ def instance_not_listed(context: CheckContext) -> Iterator[Problem]:
 def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
     """The instances of all Python models together need more than the 64 MB of `/dev/shm` when they start.
 
-    The last instance does not start. Each instance takes `SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE` bytes when it starts,
-    by default 16 MiB. Later, an instance takes more memory if its tensors need more. SageMaker gives a container 64 MB,
-    as Docker does by default, and has no setting for more. Run fewer instances, or lower `shm_default_byte_size`.
-    Without a platform, the rule assumes one GPU.
+    The last instance does not start. Each instance takes `shm_default_byte_size` bytes when it starts. If the
+    container's environment has no such value, the constructs write the least that the release accepts: 1 MiB, or 4 MiB
+    before 23.09. Later, an instance takes more memory if its tensors need more. SageMaker gives a container 64 MB, as
+    Docker does by default, and has no setting for more. Run fewer instances, or lower `shm_default_byte_size`. Without
+    a platform, the rule assumes one GPU and 4 MiB.
 
     Example:
+        # environment=ContainerEnvironment(shm_default_byte_size=16777216)
         # model/config.pbtxt
         backend: "python"
         instance_group { kind: KIND_CPU count: 8 }
 
     Instead:
-        # model/config.pbtxt
-        backend: "python"
-        instance_group { kind: KIND_CPU count: 3 }
+        # environment=ContainerEnvironment()
 
     Limits:
-        The command has no option for the container's environment, so it uses the default. A construct uses the
+        The command has no option for the container's environment, so it uses the least size. A construct uses the
         environment that you give. On a multi-model endpoint, all archives share the memory, but this rule reads only
-        one archive.
+        one archive. `TritonMultiModel` adds up its ensembles, and warns with `cdk-triton:SharedMemory`.
     """
-    each = (context.environment.shm_default_byte_size if context.environment is not None else None) or (
-        _SHM_BYTES_PER_INSTANCE
-    )
+    each = start_bytes(context.environment, context.release)
     count = _gpu_count(context)
-    instances = {
-        model.name: n
-        for model in context.loaded_models
-        if model.backend_name == "python" and (n := _instance_count(model, count))
-    }
+    instances = {model.name: n for model in context.loaded_models if (n := python_instances(model, count))}
     total = sum(instances.values())
-    if total * each > _SHM_BYTES:
+    if total * each > CONTAINER_BYTES:
         names = listed([f"{name!r}: {n}" for name, n in instances.items()])
         what = "one instance of a Python model" if total == 1 else f"{total} instances of Python models"
         yield Problem(
             ".",
             f"{what} ({names}) would take {total * each:,} bytes of shared memory at the start, {each:,} for each, "
-            f"but the container has {_SHM_BYTES:,} bytes, so the last instance would not start: Unable to initialize "
-            "shared memory key",
-            f"{'' if total == 1 else 'run fewer instances, or '}lower shm_default_byte_size in the container's "
-            f"environment to {_largest_share(total):,}",
+            f"but the container has {CONTAINER_BYTES:,} bytes, so the last instance would not start: Unable to "
+            "initialize shared memory key",
+            _smaller(total, each, start_bytes(None, context.release)),
         )
 
 
-def _largest_share(instances: int) -> int:
-    """The bytes for each instance, in whole MiB: at least one, which the backend requires."""
-    return max(_SHM_BYTES // instances >> 20, 1) << 20
+def _smaller(instances: int, each: int, least: int) -> str:
+    """What makes the instances fit: fewer of them, a smaller start size in whole MiB, or both."""
+    share = max(CONTAINER_BYTES // instances >> 20 << 20, least)
+    fixes = ["run fewer instances"] if instances > 1 else []
+    if share < each:
+        fixes.append(f"lower shm_default_byte_size in the container's environment to {share:,}")
+    return ", or ".join(fixes)
 
 
 def _gpu_count(context: CheckContext) -> int:
@@ -253,14 +245,3 @@ def _gpus_of(model: Model, count: int) -> set[int]:
         if group.kind in (group.KIND_GPU, group.KIND_AUTO):
             used.update(group.gpus or range(count))
     return used
-
-
-def _instance_count(model: Model, gpus: int) -> int:
-    """The instances of a Python model, whose backend prefers GPUs: NormalizeInstanceGroup of core."""
-    if model.config is None or not model.config.instance_group:
-        return gpus
-    total = 0
-    for group in model.config.instance_group:
-        on_gpus = group.kind in (group.KIND_GPU, group.KIND_AUTO)
-        total += max(group.count, 1) * ((len(group.gpus) or gpus) if on_gpus else 1)
-    return total

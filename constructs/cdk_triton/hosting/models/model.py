@@ -26,6 +26,7 @@ from cdk_triton.sagemaker.platform import platform_of
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables
 from cdk_triton.triton.repository import PromisedFiles, repository_of
+from cdk_triton.triton.shared_memory import with_shared_memory
 
 __all__ = ["TritonModel"]
 
@@ -128,7 +129,7 @@ class TritonModel(ServedModel):
         if uncompressed:
             _require_plain_files(repository, self._store)
         settings = with_max_payload(ContainerEnvironment() if environment is None else environment, self.max_payload)
-        settings = with_plugins(settings, repository)
+        settings = with_shared_memory(with_plugins(settings, repository), platform.release)
         (artifact,) = self._deliver(
             {repository.name: repository}, "single", settings, uncompressed=uncompressed
         ).values()

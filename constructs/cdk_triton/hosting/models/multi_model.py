@@ -29,6 +29,7 @@ from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.sagemaker.platform import platform_of
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables
+from cdk_triton.triton.shared_memory import with_shared_memory
 
 if TYPE_CHECKING:
     from cdk_triton.artifacts.recipes.recipe import BuildRecipe
@@ -144,7 +145,8 @@ class TritonMultiModel(ServedModel):
         self.ensembles: Mapping[str, ModelRepository] = MappingProxyType(repositories)
         self.name_in_store = Names.unique_resource_name(self, separator="-", max_length=63).lower()
         self._uses_of_catalogue: list[Callable[[str], object]] = []
-        self._environment = settings = ContainerEnvironment() if environment is None else environment
+        given = ContainerEnvironment() if environment is None else environment
+        self._environment = settings = with_shared_memory(given, platform.release)
         artifacts = self._deliver(repositories, "multi", settings, multi_model=self.name_in_store)
         prepared = {name: each.prepared for name, each in artifacts.items()}
         variables = container_variables(settings, multi_model=True)

@@ -1,6 +1,7 @@
 """Warns about settings of a multi-model endpoint that are allowed but probably not intended.
 
-These are settings that keep SageMaker from unloading ensembles, and models of the same name inside several ensembles.
+These are settings that keep SageMaker from unloading ensembles, Python models that do not fit beside each other, and
+models of the same name inside several ensembles.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from cdk_triton.triton import ContainerEnvironment
 from cdk_triton.triton.python_variables import HONOURS_NO_BYTECODE, NO_BYTECODE
 from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.server_options import given_options
+from cdk_triton.triton.shared_memory import CONTAINER_BYTES, start_bytes
 
 __all__ = ["warn_about_multi_model"]
 
@@ -28,6 +30,7 @@ LOAD_LIMIT_WARNING = "cdk-triton:ModelLoadGpuLimit"
 DALI_MEMORY_WARNING = "cdk-triton:DaliMemory"
 RELOAD_WARNING = "cdk-triton:SharedModelNames"
 PING_WARNING = "cdk-triton:PingOfMultiModel"
+SHARED_MEMORY_WARNING = "cdk-triton:SharedMemory"
 
 # Core looks a model up by its name alone from 53fc26e (branch r26.04) to 73aad7c, which branch r26.06 does not have.
 _AMBIGUOUS_PING = ("26.04", "26.06")
@@ -54,6 +57,7 @@ def warn_about_multi_model(
         ensembles: the archives.
     """
     _warn_about_memory(construct, settings, ensembles)
+    _warn_about_shared_memory(construct, start_bytes(settings, platform.release), platform, ensembles)
     inner_models = {name: each.inner_models for name, each in ensembles.items()}
     _warn_about_reloads(construct, platform, variables, inner_models)
     _warn_about_ping(construct, platform, settings, inner_models)
@@ -78,6 +82,27 @@ def _warn_about_memory(
             f"DALI keeps its GPU memory when SageMaker unloads {', '.join(map(repr, dali))}, so other archives do not "
             f"get that memory. Add {RELEASE_AFTER_UNLOAD!r} to additional_args of the environment, or acknowledge this",
         )
+
+
+def _warn_about_shared_memory(
+    construct: IConstruct, each: int, platform: ServingPlatform, ensembles: Mapping[str, Prepared]
+) -> None:
+    """Warn about Python models that do not fit into the container together."""
+    instances = {name: archive.python_instances for name, archive in ensembles.items() if archive.python_instances}
+    total = sum(instances.values())
+    if total * each <= CONTAINER_BYTES or len(instances) < 2:  # CT621 reports one archive that does not fit
+        return
+    largest = sorted(instances.items(), key=lambda item: (-item[1], item[0]))
+    names = listed([f"{name!r}: {count}" for name, count in largest], shown=4)
+    is_least = each == start_bytes(None, platform.release)
+    fix = "Run" if is_least else "Lower shm_default_byte_size of the environment, run"
+    Annotations.of(construct).add_warning_v2(
+        SHARED_MEMORY_WARNING,
+        f"the ensembles start {total} instances of Python models ({names}) with {each:,} bytes of shared memory each, "
+        f"but a container has {CONTAINER_BYTES:,} bytes. SageMaker then unloads ensembles to load others, so requests "
+        f"wait for loads, or fail. {fix} fewer instances, distribute the ensembles over several endpoints, or "
+        "acknowledge this if callers do not use all ensembles at a time",
+    )
 
 
 def _warn_about_reloads(

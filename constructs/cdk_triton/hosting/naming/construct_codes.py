@@ -353,6 +353,15 @@ _OTHER_CODES: Final = (
         "Endpoints and variants",
     ),
     ConstructCode(
+        "cdk-triton:SharedMemory",
+        "the Python models of a multi-model endpoint do not fit into the container's shared memory together",
+        "Each instance of a Python model takes shm_default_byte_size bytes of the container's 64 MB of /dev/shm. If "
+        "the next ensemble does not fit, the server answers 507, and SageMaker unloads another ensemble, whose next "
+        "request waits until it is loaded again. Lower shm_default_byte_size, run fewer instances, or distribute the "
+        "ensembles over several endpoints. Published ensembles are not counted.",
+        "Multi-model endpoints",
+    ),
+    ConstructCode(
         "cdk-triton:SharedModelNames",
         "ensembles of a multi-model endpoint have inner models of the same name",
         "Python writes bytecode into the directory of a Python model. Each time SageMaker loads one of these "

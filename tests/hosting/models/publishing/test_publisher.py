@@ -214,7 +214,9 @@ def description(fleet: Fleet) -> dict[str, Any]:
 
 
 def test_the_template_describes_the_publisher_to_the_command(world: World) -> None:
-    environment = ContainerEnvironment(thread_count=4, additional_args=("--exit-timeout-secs=5",))
+    environment = ContainerEnvironment(
+        thread_count=4, shm_default_byte_size=2 << 20, additional_args=("--exit-timeout-secs=5",)
+    )
     fleet = Fleet(world, environment=replace(environment, variables={"A": "b"}))
     fleet.model.add_publisher(max_concurrency=3)
     found = PublisherDescription.parse(description(fleet), "Serving/Fleet")
