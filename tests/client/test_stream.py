@@ -100,12 +100,15 @@ def test_a_request_is_flat_json(streaming: Streaming, stream: Client) -> None:
         "TEXTS": ["a", "b"],
         "OBJECTS": np.array(["c", b"d"], object),
     }
-    stream(inputs, request_id="r", parameters={"k": True}, target_variant="blue", inference_component="part")
+    named = {"target_variant": "blue", "inference_component": "part"}
+    stream(inputs, request_id="r", inference_id="i-1", custom_attributes="t=7", parameters={"k": True}, **named)
     [(path, headers, body)] = streaming.requests
     assert path == "/endpoints/texts/invocations-response-stream"
     assert headers["Content-Type"] == "application/json"
     assert headers["X-Amzn-SageMaker-Target-Variant"] == "blue"
     assert headers["X-Amzn-SageMaker-Inference-Component"] == "part"
+    assert headers["X-Amzn-SageMaker-Inference-Id"] == "i-1"
+    assert headers["X-Amzn-SageMaker-Custom-Attributes"] == "t=7"
     assert body == {
         "TEXT": "hü",
         "RAW": "x",

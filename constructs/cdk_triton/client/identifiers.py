@@ -17,7 +17,7 @@ _LONGEST: Final = {"inference_id": ("InferenceId", 64), "custom_attributes": ("C
 
 
 def service_texts(options: Mapping[str, object]) -> dict[str, str]:
-    """Return the arguments of InvokeEndpoint for these texts, as far as the options have them.
+    """Return the arguments of any call of an endpoint for these texts, as far as the options have them.
 
     Raises:
         ConfigurationError: SageMaker does not accept one. Both are sent in HTTP headers, so they have no line breaks.

@@ -21,7 +21,7 @@ from cdk_triton.errors import ConfigurationError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from cdk_triton.client.options import SingleRequestOptions
+    from cdk_triton.client.options import GenerateRequestOptions, SingleRequestOptions
 
 __all__ = ["Body", "read_body", "tensor"]
 
@@ -42,6 +42,7 @@ class Body:
         queue_timeout_seconds: how long it may wait in the queue; None for the default.
         step: its place in a sequence; None outside of one.
         inference_id: SageMaker's identifier of the request, which a file does not have.
+        custom_attributes: the text for the container, which a file does not have.
     """
 
     inputs: list[InferInput]
@@ -52,6 +53,7 @@ class Body:
     queue_timeout_seconds: float | None = None
     step: SequenceStep | None = None
     inference_id: str | None = None
+    custom_attributes: str | None = None
 
     @property
     def options(self) -> SingleRequestOptions:
@@ -63,6 +65,17 @@ class Body:
             "priority": self.priority,
             "queue_timeout_seconds": self.queue_timeout_seconds,
             "inference_id": self.inference_id,
+            "custom_attributes": self.custom_attributes,
+        }
+
+    @property
+    def generate_options(self) -> GenerateRequestOptions:
+        """The options of `stream` that the request has."""
+        return {
+            "request_id": self.request_id,
+            "parameters": self.parameters,
+            "inference_id": self.inference_id,
+            "custom_attributes": self.custom_attributes,
         }
 
     @property

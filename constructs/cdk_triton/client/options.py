@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GenerateOptions",
     "GenerateRequestOptions",
+    "IdentifierOptions",
     "InferManyOptions",
     "InferOptions",
     "RequestOptions",
@@ -64,23 +65,31 @@ class RequestOptions(TypedDict, total=False):
     queue_timeout_seconds: float | None
 
 
-class SingleRequestOptions(RequestOptions, total=False):
-    """Options of `infer` and `submit`, in addition to `RequestOptions`.
+class IdentifierOptions(TypedDict, total=False):
+    """Options of `infer`, `submit`, `stream` and `generate` that tell one request from others.
 
     Attributes:
-        binary: whether to send and request binary tensors; True by default. With False, request and response are JSON,
-            which is readable, but several times larger and slower, limited in size by Triton, and without FP16, BF16
-            and bytes that are not UTF-8.
         request_id: your own identifier of the request. It is also in `InferenceResult.request_id`, and in Triton's
             trace and verbose log.
         inference_id: SageMaker's identifier of the request, of up to 64 characters. Captured data contains it.
         custom_attributes: text of up to 1,024 characters that SageMaker passes on to the container in a header.
     """
 
-    binary: bool
     request_id: str
     inference_id: str | None
     custom_attributes: str | None
+
+
+class SingleRequestOptions(RequestOptions, IdentifierOptions, total=False):
+    """Options of `infer` and `submit`, in addition to `RequestOptions` and `IdentifierOptions`.
+
+    Attributes:
+        binary: whether to send and request binary tensors; True by default. With False, request and response are JSON,
+            which is readable, but several times larger and slower, limited in size by Triton, and without FP16, BF16
+            and bytes that are not UTF-8.
+    """
+
+    binary: bool
 
 
 class SubmitOptions(SingleRequestOptions, total=False):
@@ -103,16 +112,14 @@ class InferManyOptions(RequestOptions, TargetOptions, total=False):
     """The options of `infer_many`: the options of every request, and the options that select the model."""
 
 
-class GenerateRequestOptions(TypedDict, total=False):
+class GenerateRequestOptions(IdentifierOptions, total=False):
     """Options of `stream` and `generate` for one request. Triton's generate protocol has no others.
 
     Attributes:
         parameters: custom parameters of the request, for models that read them.
-        request_id: your own identifier of the request. It is also in `InferenceResult.request_id`.
     """
 
     parameters: Mapping[str, str | int | bool] | None
-    request_id: str
 
 
 class GenerateOptions(GenerateRequestOptions, total=False):

@@ -97,9 +97,11 @@ def test_options_for_the_schedulers_are_sent(
 
 
 def test_a_request_is_named(run: Run, world: World) -> None:
-    assert run("invoke", "image", "--input", "IMAGE=[1]", "--request-id", "r-1", "--inference-id", "i-1").status == 0
+    names = ["--request-id", "r-1", "--inference-id", "i-1", "--custom-attributes", "tenant=7"]
+    assert run("invoke", "image", "--input", "IMAGE=[1]", *names).status == 0
     assert sent(world)["id"] == "r-1"
     assert world.echo.asked[-1].headers["x-amzn-sagemaker-inference-id"] == "i-1"
+    assert world.echo.asked[-1].headers["x-amzn-sagemaker-custom-attributes"] == "tenant=7"
 
 
 def test_options_take_precedence_over_the_file(run: Run, world: World, tmp_path: Path) -> None:

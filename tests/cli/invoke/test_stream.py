@@ -38,7 +38,8 @@ def _at_the_account(account: StreamingAccount, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_each_result_is_printed_with_its_time(run: Run, account: StreamingAccount) -> None:
-    found = run("invoke", account.endpoint(), "--stream", "--input", "PROMPT=hi", "--input", "COUNT=2")
+    named = ["--request-id", "r-1", "--inference-id", "i-1", "--custom-attributes", "tenant=7"]
+    found = run("invoke", account.endpoint(), "--stream", "--input", "PROMPT=hi", "--input", "COUNT=2", *named)
     assert found.status == 0, found.err
     lines = found.out.splitlines()
     assert [line.split(" after ")[0] for line in lines if line.startswith("result ")] == ["result 1", "result 2"]

@@ -28,7 +28,7 @@ from cdk_triton.client.direct_runtime import DirectRuntime
 from cdk_triton.client.invocation import Invocation
 from cdk_triton.client.kserve import Body
 from cdk_triton.client.names import Target
-from cdk_triton.client.options import GenerateOptions, InferOptions, single_model
+from cdk_triton.client.options import InferOptions, single_model
 from cdk_triton.client.runtime import foreign_errors_translated
 from cdk_triton.errors import ConfigurationError, InvocationError, InvocationTimeoutError, ModelNotReadyError
 from cdk_triton.sagemaker import gpu_instance
@@ -111,8 +111,7 @@ def _request(plan: Plan, body: Body, asked: tuple[str | None, str | None], varia
     options: InferOptions = {"target_variant": variant, "inference_component": asked[1]}
     target = Target(plan.endpoint, asked[0])
     if plan.stream:
-        own: GenerateOptions = {"request_id": body.request_id, "parameters": body.parameters}
-        return Invocation.generating(target, body.arrays, {**own, **single_model(options)})
+        return Invocation.generating(target, body.arrays, {**body.generate_options, **single_model(options)})
     return Invocation.of(target, body.inputs, {**options, **body.options}, body.step)
 
 

@@ -28,6 +28,7 @@ from cdk_triton.cli.requests.options import (
     request_body,
 )
 from cdk_triton.cli.requests.scheduling import (
+    CustomAttributesOption,
     FirstOption,
     InferenceIdOption,
     LastOption,
@@ -69,11 +70,12 @@ StreamOption = Annotated[
 ForceOption = Annotated[bool, typer.Option("--force", help="With --out, overwrite existing files.")]
 
 
-_OF_INFER = ("sequence", "first", "last", "priority", "queue_timeout", "inference_id", "out", "force")
+_OF_INFER = ("sequence", "first", "last", "priority", "queue_timeout", "out", "force")
 """The parameters that a stream does not use: Triton's generate protocol has no schedulers."""
 
 _OF_A_REQUEST = (
-    *("target_model", "component", "variant", "data", "inputs", "random", "repository", "stream", "request_id"),
+    *("target_model", "component", "variant", "data", "inputs", "random", "repository", "stream"),
+    *("request_id", "inference_id", "custom_attributes"),
     *_OF_INFER,
 )
 """The parameters that a list of endpoints does not use."""
@@ -96,6 +98,7 @@ def invoke(
     queue_timeout: QueueTimeoutOption = None,
     request_id: RequestIdOption = None,
     inference_id: InferenceIdOption = None,
+    custom_attributes: CustomAttributesOption = None,
     stream: StreamOption = False,
     out: OutOption = None,
     force: ForceOption = False,
@@ -122,7 +125,8 @@ def invoke(
         _check_request(found, asked[1], variant, stream=stream)
         body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
         body = in_queue(in_sequence(body, sequence, first=first, last=last), priority, queue_timeout)
-        body = replace(body, inference_id=inference_id, request_id=request_id or body.request_id)
+        body = replace(body, request_id=request_id or body.request_id)
+        body = replace(body, inference_id=inference_id, custom_attributes=custom_attributes)
         if stream:
             _stream(aws, endpoint, asked, variant, body, output)
             return

@@ -58,7 +58,7 @@ def print_results(client: TritonClient, body: Body, options: GenerateOptions, *,
         InvocationError: the endpoint did not answer, or its answer breaks off.
     """
     started, count = time.perf_counter(), 0
-    request: GenerateOptions = {**options, "request_id": body.request_id, "parameters": body.parameters}
+    request: GenerateOptions = {**options, **body.generate_options}
     with client.stream(body.arrays, **request) as results:
         for count, result in enumerate(results, 1):
             for line in _lines(result, count, time.perf_counter() - started, as_json=as_json):

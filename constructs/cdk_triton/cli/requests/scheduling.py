@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cdk_triton.client.kserve import Body
 
 __all__ = [
+    "CustomAttributesOption",
     "FirstOption",
     "InferenceIdOption",
     "LastOption",
@@ -52,6 +53,9 @@ RequestIdOption = Annotated[
 ]
 InferenceIdOption = Annotated[
     str | None, typer.Option("--inference-id", metavar="ID", help="SageMaker's identifier, for captured data.")
+]
+CustomAttributesOption = Annotated[
+    str | None, typer.Option("--custom-attributes", metavar="TEXT", help="A header that the container gets.")
 ]
 
 
