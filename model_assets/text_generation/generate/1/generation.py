@@ -109,19 +109,23 @@ class Generator:
             max_tokens: the longest answer, at least 1.
         """
         decoder = DecodeStream()  # a token may end in the middle of a character, whose text is then not known yet
+        written: list[int] = []
+        sent = 0
         ids, mask = _padded([prompt])
         cache = self._empty_cache(1)
-        for tokens in range(1, max_tokens + 1):
+        while len(written) < max_tokens:
             logits, cache = self._step(ids, mask, cache)
             token = int(logits.argmax())
             if token in self._ends:
-                yield Answer("", tokens - 1, "stop")
+                yield Answer(self._tokenizer.decode(written)[sent:], len(written), "stop")
                 return
+            written.append(token)
             text = decoder.step(self._tokenizer, token) or ""
-            is_last = tokens == max_tokens
-            if text or is_last:
-                yield Answer(text, tokens, "length" if is_last else "")
+            if text and len(written) < max_tokens:
+                yield Answer(text, len(written), "")
+                sent += len(text)
             ids, mask = np.array([[token]], np.int32), np.pad(mask, ((0, 0), (0, 1)), constant_values=1)
+        yield Answer(self._tokenizer.decode(written)[sent:], len(written), "length")
 
     def _step(
         self, ids: npt.NDArray[np.int32], mask: npt.NDArray[np.int32], cache: list[onnxruntime.OrtValue]

@@ -56,7 +56,7 @@ class TritonPythonModel:
         return None
 
     def finalize(self) -> None:
-        """Ends the streams."""
+        """Ends the threads. The server calls this after the last answer of every stream."""
         self._streams.shutdown()
 
     def _answer(self, requests: list[pb_utils.InferenceRequest]) -> list[pb_utils.InferenceResponse]:
@@ -78,6 +78,8 @@ class TritonPythonModel:
                 tasks = _invalid(f"the request has {len(tasks)} prompts; send one prompt, whose answer is streamed")
             if not isinstance(tasks, list):
                 sender.send(pb_utils.InferenceResponse(error=tasks))
+                return
+            if sender.is_cancelled():  # while the request waited for its turn
                 return
             for part in self._generator.stream(*tasks[0]):
                 if sender.is_cancelled():
