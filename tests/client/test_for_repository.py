@@ -209,3 +209,33 @@ def test_the_reference_repositories_have_a_contract(endpoint: Any) -> None:
         contract = client.for_repository(ModelRepository.from_directory(root / name)).contract
         assert contract.inputs
         assert contract.outputs
+
+
+def with_identifiers(directory: Path, endpoint: Any, kind: str) -> RepositoryClient:
+    control = f"control {{ kind: CONTROL_SEQUENCE_CORRID data_type: {kind} }}"
+    config = CONFIG + f'sequence_batching {{ control_input {{ name: "id" {control} }} }}'
+    return TritonClient("texts", endpoint.runtime()).for_repository(repository(directory, model=config))
+
+
+@pytest.mark.parametrize(
+    ("kind", "sequence_id"),
+    [
+        ("TYPE_STRING", 7),
+        ("TYPE_UINT64", "seven"),
+        ("TYPE_INT32", "x" * 128),
+        ("TYPE_INT64", 2**63),
+        ("TYPE_UINT32", 2**32),
+        ("TYPE_INT32", 2**31),
+    ],
+)
+def test_an_identifier_that_the_model_gets_in_another_type(
+    endpoint: Any, tmp_path: Path, messages: Messages, kind: str, sequence_id: Any
+) -> None:
+    with messages.raises(ConfigurationError):
+        with_identifiers(tmp_path, endpoint, kind).sequence(sequence_id)
+
+
+@pytest.mark.parametrize(("kind", "sequence_id"), [("TYPE_STRING", "seven"), ("TYPE_INT32", 2**31 - 1)])
+def test_an_identifier_that_the_model_gets_as_it_is(endpoint: Any, tmp_path: Path, kind: str, sequence_id: Any) -> None:
+    with with_identifiers(tmp_path, endpoint, kind).sequence(sequence_id):
+        pass

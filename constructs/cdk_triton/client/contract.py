@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from cdk_triton._wording import did_you_mean, in_words
+from cdk_triton._wording import did_you_mean, in_words, quoted
 from cdk_triton.client.options import listed
 from cdk_triton.client.tensors import datatype_of, numpy_type
 from cdk_triton.errors import ConfigurationError, InvocationError
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from cdk_triton.triton import Model, ModelRepository
 
 __all__ = ["Contract", "TensorContract", "called_models"]
+
+_MOST_OF_TYPE: Final = {
+    "TYPE_UINT64": 2**64 - 1,
+    "TYPE_INT64": 2**63 - 1,
+    "TYPE_UINT32": 2**32 - 1,
+    "TYPE_INT32": 2**31 - 1,
+}
+"""The greatest identifier of a sequence in each type; the server cuts off what does not fit. The others are texts."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +142,7 @@ class Contract:
         outputs: the outputs by name.
         max_batch_size: how many rows a request may have; 0 if the model does not batch.
         takes_queue_timeout: whether a request can shorten its time in the queue of the model, or of a step.
+        sequence_id_types: the types in which the model and its steps get the identifier of a sequence.
     """
 
     model: str
@@ -141,6 +150,7 @@ class Contract:
     outputs: Mapping[str, TensorContract]
     max_batch_size: int
     takes_queue_timeout: bool = False
+    sequence_id_types: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, repository: ModelRepository | str | Path) -> Contract:
@@ -169,12 +179,14 @@ class Contract:
                 f"{model.config_path} of repository '{repository.name}' lacks inputs or outputs: write both, or use "
                 "the client without for_repository"
             )
+        called = called_models(repository, model)
         return cls(
             model.name,
             _tensors(config.input),
             _tensors(config.output),
             config.max_batch_size,
-            takes_queue_timeout=any(_takes_queue_timeout(each) for each in called_models(repository, model)),
+            takes_queue_timeout=any(map(_takes_queue_timeout, called)),
+            sequence_id_types=tuple(kind for each in called for kind in _sequence_id_types(each)),
         )
 
     def complete(self, inputs: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
@@ -213,6 +225,27 @@ class Contract:
                 f"queue_timeout_seconds has no effect on model '{self.model}': omit it, or set allow_timeout_override "
                 "and a default_timeout_microseconds in the queue policy of config.pbtxt"
             )
+
+    def check_sequence_id(self, sequence_id: int | str) -> int | str:
+        """Return the identifier of a sequence.
+
+        Raises:
+            ConfigurationError: the model gets it in another type. The server copies its bytes without a conversion, and
+                beyond the end of the tensor before 25.01 (core, `SequenceBatch::SetControlTensors`).
+        """
+        for kind in self.sequence_id_types:
+            most = _MOST_OF_TYPE.get(kind)
+            if isinstance(sequence_id, str) if most is not None else not isinstance(sequence_id, str):
+                raise self._wrong_id(sequence_id, kind, "a text" if most is None else "a number")
+            if most is not None and isinstance(sequence_id, int) and sequence_id > most:
+                raise self._wrong_id(sequence_id, kind, f"a number of at most {most:,}")
+        return sequence_id
+
+    def _wrong_id(self, sequence_id: int | str, kind: str, fix: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"the identifier of the sequence is {quoted(sequence_id)}, but model '{self.model}' gets it as {kind}, the "
+            f"data_type of its CONTROL_SEQUENCE_CORRID: give {fix}"
+        )
 
     def known_outputs(
         self, outputs: Iterable[str | InferRequestedOutput] | None
@@ -267,6 +300,15 @@ def _takes_queue_timeout(model: Model) -> bool:
     batching = model.config.dynamic_batching
     policies = [batching.default_queue_policy, *batching.priority_queue_policy.values()]
     return any(each.allow_timeout_override and each.default_timeout_microseconds > 0 for each in policies)
+
+
+def _sequence_id_types(model: Model) -> Iterator[str]:
+    from cdk_triton.triton.schema import enum_name
+
+    for given in () if model.config is None else model.config.sequence_batching.control_input:
+        for control in given.control:
+            if enum_name(control, "kind") == "CONTROL_SEQUENCE_CORRID":
+                yield enum_name(control, "data_type")
 
 
 def _tensors(declared: Iterable[Any]) -> dict[str, TensorContract]:

@@ -64,8 +64,12 @@ class RepositoryClient:
         return self._infer(inputs, None, options)
 
     def sequence(self, sequence_id: int | str) -> Sequence:
-        """Return the calls of one sequence, as `TritonClient.sequence` does, with the checks of `infer`."""
-        return Sequence(sequence_id, self._infer)
+        """Return the calls of one sequence, as `TritonClient.sequence` does, with the checks of `infer`.
+
+        Raises:
+            ConfigurationError: the `CONTROL_SEQUENCE_CORRID` of the model has another type than `sequence_id`.
+        """
+        return Sequence(self.contract.check_sequence_id(sequence_id), self._infer)
 
     def _infer(
         self, inputs: Mapping[str, Any], step: SequenceStep | None, options: SingleRequestOptions
@@ -149,7 +153,7 @@ class AsyncRepositoryClient:
 
     def sequence(self, sequence_id: int | str) -> AsyncSequence:
         """Return the calls of one sequence, as `RepositoryClient.sequence` does, for `async with`."""
-        return AsyncSequence(sequence_id, self._infer)
+        return AsyncSequence(self.contract.check_sequence_id(sequence_id), self._infer)
 
     async def _infer(
         self, inputs: Mapping[str, Any], step: SequenceStep | None, options: SingleRequestOptions

@@ -86,15 +86,21 @@ _GENERATES = (
     "call generate() or stream() instead of infer() if the container has the inference_type 'generate' or "
     "'generate_stream'"
 )
-_OTHER_PROTOCOL = {
+_OF_WORDS = {
     "parameter 'inputs' has invalid type": _GENERATES,
     "The document root must not be followed by other values": _GENERATES,
     "attempt to access non-existing object member 'inputs'": (
         "call infer() instead of generate() or stream() if the container has no inference_type, or set "
         "inference_type='generate_stream' in its ContainerEnvironment"
     ),
+    "must specify a non-zero or non-empty correlation ID": (
+        "call the model in a sequence, with client.sequence(…) or `cdk-triton invoke --sequence`"
+    ),
+    "must specify the START flag on the first request of the sequence": (
+        "begin the sequence again, because this container has not seen it starting, or ended it when it was idle"
+    ),
 }
-"""What Triton answers to a request in the other protocol, by words of its message, and what to do."""
+"""What to do about an answer of Triton that has these words."""
 
 _DENIED = ("AccessDenied", "AccessDeniedException")
 
@@ -255,7 +261,7 @@ def model_error(where: str, status: int, words: str, log: str = "") -> ModelErro
         log: the place of its log, as the end of the message.
     """
     _, fix = SERVICE_ERRORS["ModelError"]
-    fix = next((other for sign, other in _OTHER_PROTOCOL.items() if sign in words), fix)
+    fix = next((other for sign, other in _OF_WORDS.items() if sign in words), fix)
     # A stream has begun with the status 200 before the model fails.
     outcome = {0: "did not answer", 200: "failed during its answer"}.get(status, f"answered {status}")
     # What the server answers about a model that does not load has many lines, with the cause in the last ones.
