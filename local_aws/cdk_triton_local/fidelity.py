@@ -91,6 +91,9 @@ DIFFERENCES = {
         "`generate_stream` in a newer image, or in one whose tag has no release, `/invocations` leads to the same "
         "handler of the server's HTTP front end, which listens on a free port of 127.0.0.1 then, whatever "
         "`SAGEMAKER_TRITON_ADDITIONAL_ARGS` has.",
+        "As in the images before 25.01, a `CONTROL_SEQUENCE_CORRID` of the type `TYPE_STRING` fails for every request, "
+        "and Triton 24.10 does not compare the type of a correlation id with the type that the model declares: a long "
+        "text for a number ends the server.",
         "`SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT` has no effect, because there is no GPU.",
         "Patterns in `SAGEMAKER_TRITON_ADDITIONAL_ARGS` stay as they are, but the shell in an image expands them to "
         "file names.",

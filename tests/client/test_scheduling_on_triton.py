@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -19,8 +19,14 @@ from cdk_triton.client import AsyncTritonClient, TritonClient
 from cdk_triton.client.kserve import read_body
 from cdk_triton.client.scheduling import SequenceStep
 from cdk_triton.errors import ConfigurationError, ModelError
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ModelRepository
+from cdk_triton.triton.findings import Severity
 from cdk_triton_local.endpoints import Container, Endpoint, Invocation, Variant
 from cdk_triton_local.triton.host import TritonHost
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 pytestmark = pytest.mark.slow
 
@@ -30,15 +36,18 @@ max_batch_size: 8
 input { name: "x" data_type: TYPE_FP32 dims: 1 }
 output { name: "y" data_type: TYPE_FP32 dims: 1 }
 """
-CONFIGS = {
-    "sum": TENSORS
-    + """
+SEQUENCES = """
 sequence_batching {
   control_input { name: "start" control { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } }
   max_sequence_idle_microseconds: 60000000
-  oldest { max_candidate_sequences: 64 }
-}
-""",
+"""
+CONFIGS = {
+    "sum": TENSORS + SEQUENCES + "oldest { max_candidate_sequences: 64 } }",
+    "slots": TENSORS + "instance_group { kind: KIND_CPU count: 1 }" + SEQUENCES + "}",
+    "text": TENSORS
+    + SEQUENCES
+    + 'control_input { name: "id" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING } } '
+    + "oldest { max_candidate_sequences: 64 } }",
     "queue": TENSORS
     + """
 dynamic_batching {
@@ -88,7 +97,7 @@ class TritonPythonModel:
             answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", x.as_numpy())]))
         return answers
 """
-REPOSITORIES = {"sum": ("sum",), "front": ("front", "queue")}
+REPOSITORIES = {"sum": ("sum",), "slots": ("slots",), "text": ("text",), "front": ("front", "queue")}
 
 
 class DirectoryStore:
@@ -114,7 +123,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (root / repository / name / "1").mkdir(parents=True)
             (root / repository / name / "config.pbtxt").write_text(CONFIGS[name])
             if name != "front":
-                (root / repository / name / "1/model.py").write_text({"sum": SUM, "queue": QUEUE}[name])
+                (root / repository / name / "1/model.py").write_text(QUEUE if name == "queue" else SUM)
         write_archive(root / repository, root / "s3/bucket" / f"{repository}.tar.gz")
     return root
 
@@ -181,10 +190,40 @@ def test_a_call_of_a_sequence_that_the_server_has_not_seen_starting_is_rejected(
 ) -> None:
     """As after an update, whose new container knows nothing of it."""
     continued = client("sum")
-    with pytest.raises(ModelError, match="must specify the START flag on the first request of the sequence"):
+    with pytest.raises(ModelError, match=r"must specify the START flag .*; begin the sequence again"):
         continued._infer(x(1), SequenceStep(99, is_first=False, is_last=False))
     with continued.sequence(99) as calls:
         assert calls.infer(x(1), last=True)["y"].tolist() == [[1]]
+
+
+def test_a_request_in_no_sequence_names_the_way_out(
+    client: Callable[[str], TritonClient], directory: Path, messages: Messages
+) -> None:
+    for caller in (client("sum"), client("sum").for_repository(directory / "sum")):
+        with pytest.raises(ModelError, match=r"correlation ID; call the model in a sequence") as caught:
+            caller.infer(x(1))
+    messages.record(type(caught.value).__name__, str(caught.value))
+
+
+def test_a_slot_without_a_request_is_taken_for_one_as_ct294_says(
+    client: Callable[[str], TritonClient], directory: Path
+) -> None:
+    assert [each.code for each in ModelRepository.from_directory(directory / "slots").check()] == ["CT294"]
+    first, second = client("slots").sequence(7), client("slots").sequence(8)
+    assert first.infer(x(1))["y"].tolist() == [[1]]
+    with pytest.raises(ModelError, match="KeyError: 0"):
+        second.infer(x(1))
+
+
+def test_an_identifier_that_is_text_is_rejected_as_ct295_says(
+    client: Callable[[str], TritonClient], directory: Path
+) -> None:
+    # The server of the tests is 24.10, of which SageMaker has no image.
+    platform = ServingPlatform(release="24.09", instance_type="ml.g5.xlarge")
+    found = ModelRepository.from_directory(directory / "text").check(platform=platform)
+    assert "CT295" in [each.code for each in found if each.severity == Severity.ERROR]
+    with pytest.raises(ModelError, match="unexpected number of string elements 2 for inference input"):
+        client("text").sequence("a").infer(x(1))
 
 
 def test_a_sequence_that_is_left_open_is_a_warning(client: Callable[[str], TritonClient]) -> None:

@@ -19,7 +19,7 @@ output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
 BATCHES = "max_batch_size: 4\n"
 SEQUENCES = (
     BATCHES + 'sequence_batching { control_input { name: "S" '
-    "control { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } } }\n"
+    "control { kind: CONTROL_SEQUENCE_READY fp32_false_true: [ 0, 1 ] } } }\n"
 )
 DECOUPLED = "model_transaction_policy { decoupled: true }\n"
 EXECUTE = "    def execute(self, requests): return []\n"

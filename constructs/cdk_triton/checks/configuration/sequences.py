@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cdk_triton.checks.derived.configured import ConfiguredModel, Part
-from cdk_triton.checks.derived.scheduling import sequence_rule
+from cdk_triton.checks.derived.scheduling import SIGNALS, control_inputs, sequence_rule, signals
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
@@ -20,8 +20,6 @@ _UTILS = "src/model_config_utils.cc"
 _SCHEDULER = "src/sequence_batch_scheduler/sequence_batch_scheduler.cc"
 
 _CORRELATION = "CONTROL_SEQUENCE_CORRID"
-# In the order in which the server writes them, the last first.
-_KINDS = (_CORRELATION, "CONTROL_SEQUENCE_READY", "CONTROL_SEQUENCE_END", "CONTROL_SEQUENCE_START")
 _CORRELATION_TYPES = ("TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", "TYPE_STRING")
 
 
@@ -45,7 +43,7 @@ def control_without_name(each: ConfiguredModel) -> Iterator[Problem]:
           control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
         }
     """
-    for given in _control_inputs(each):
+    for given in control_inputs(each):
         if not given.message.name:
             yield given.unloadable(
                 "name",
@@ -80,7 +78,7 @@ def control_declared_twice(each: ConfiguredModel) -> Iterator[Problem]:
         }
     """
     seen: set[str] = set()
-    for given in _control_inputs(each):
+    for given in control_inputs(each):
         name = given.message.name
         if name and name in seen:
             yield given.unloadable(
@@ -125,10 +123,10 @@ def several_signals(each: ConfiguredModel) -> Iterator[Problem]:
           control_input { name: "END" control { kind: CONTROL_SEQUENCE_END int32_false_true: [ 0, 1 ] } }
         }
     """
-    for given in _control_inputs(each):
-        kinds = {enum_name(control, "kind") for control in given.message.control}.intersection(_KINDS)
+    for given in control_inputs(each):
+        kinds = {enum_name(control, "kind") for control in given.message.control}.intersection(SIGNALS)
         if len(kinds) > 1:
-            last = next(kind for kind in _KINDS if kind in kinds)
+            last = next(kind for kind in SIGNALS if kind in kinds)
             yield given.problem(
                 "control",
                 f"the control input {given.message.name!r} carries {' and '.join(sorted(kinds))}, but {each.name!r} "
@@ -161,7 +159,7 @@ def signal_declared_twice(each: ConfiguredModel) -> Iterator[Problem]:
         }
     """
     seen: Counter[str] = Counter()
-    for kind, control in _controls(each):
+    for kind, control in signals(each):
         seen[kind] += 1
         if seen[kind] == 2:
             words = f"sequence batching specifies multiple {kind} tensors for {each.said_name}"
@@ -190,7 +188,7 @@ def signal_without_values(each: ConfiguredModel) -> Iterator[Problem]:
           control_input { name: "START" control { kind: CONTROL_SEQUENCE_START bool_false_true: [ false, true ] } }
         }
     """
-    for kind, control in _controls(each):
+    for kind, control in signals(each):
         given = len(_values(control))
         if kind == _CORRELATION or given == 1:
             continue
@@ -227,7 +225,7 @@ def signal_values_not_two(each: ConfiguredModel) -> Iterator[Problem]:
           control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
         }
     """
-    for kind, control in _controls(each):
+    for kind, control in signals(each):
         values = _values(control)
         if kind == _CORRELATION or len(values) != 1:
             continue
@@ -264,7 +262,7 @@ def correlation_with_values(each: ConfiguredModel) -> Iterator[Problem]:
           control_input { name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } }
         }
     """
-    for kind, control in _controls(each):
+    for kind, control in signals(each):
         if kind == _CORRELATION and (values := _values(control)):
             yield control.unloadable(
                 next(iter(values)),
@@ -297,7 +295,7 @@ def correlation_of_wrong_type(each: ConfiguredModel) -> Iterator[Problem]:
           control_input { name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } }
         }
     """
-    for kind, control in _controls(each):
+    for kind, control in signals(each):
         given = enum_name(control.message, "data_type")
         if kind != _CORRELATION or given in _CORRELATION_TYPES or _values(control):
             continue  # the last is reported by CT256, and the server sees it first
@@ -354,13 +352,19 @@ def slot_utilization_out_of_range(each: ConfiguredModel) -> Iterator[Problem]:
         # model/config.pbtxt
         backend: "python"
         max_batch_size: 8
-        sequence_batching { direct { max_queue_delay_microseconds: 500 minimum_slot_utilization: 50 } }
+        sequence_batching {
+          direct { max_queue_delay_microseconds: 500 minimum_slot_utilization: 50 }
+          control_input { name: "READY" control { kind: CONTROL_SEQUENCE_READY int32_false_true: [ 0, 1 ] } }
+        }
 
     Instead:
         # model/config.pbtxt
         backend: "python"
         max_batch_size: 8
-        sequence_batching { direct { max_queue_delay_microseconds: 500 minimum_slot_utilization: 0.5 } }
+        sequence_batching {
+          direct { max_queue_delay_microseconds: 500 minimum_slot_utilization: 0.5 }
+          control_input { name: "READY" control { kind: CONTROL_SEQUENCE_READY int32_false_true: [ 0, 1 ] } }
+        }
     """
     utilization = each.config.sequence_batching.direct.minimum_slot_utilization
     if utilization < 0 or utilization > 1:
@@ -386,13 +390,19 @@ def idle_sequence_setting(each: ConfiguredModel) -> Iterator[Problem]:
         # model/config.pbtxt
         backend: "python"
         max_batch_size: 8
-        sequence_batching { direct { max_queue_delay_microseconds: 500 } }
+        sequence_batching {
+          direct { max_queue_delay_microseconds: 500 }
+          control_input { name: "READY" control { kind: CONTROL_SEQUENCE_READY int32_false_true: [ 0, 1 ] } }
+        }
 
     Instead:
         # model/config.pbtxt
         backend: "python"
         max_batch_size: 8
-        sequence_batching { direct { max_queue_delay_microseconds: 500 minimum_slot_utilization: 0.5 } }
+        sequence_batching {
+          direct { max_queue_delay_microseconds: 500 minimum_slot_utilization: 0.5 }
+          control_input { name: "READY" control { kind: CONTROL_SEQUENCE_READY int32_false_true: [ 0, 1 ] } }
+        }
     """
     direct, oldest = each.config.sequence_batching.direct, each.config.sequence_batching.oldest
     pair = ("max_queue_delay_microseconds", "minimum_slot_utilization")
@@ -410,18 +420,6 @@ def idle_sequence_setting(each: ConfiguredModel) -> Iterator[Problem]:
             f"sequences of {each.name!r} at a time as fit into one batch",
             "write the number of sequences that an instance keeps open, or remove max_candidate_sequences",
         )
-
-
-def _control_inputs(each: ConfiguredModel) -> Iterator[Part[ModelSequenceBatching.ControlInput]]:
-    return each.parts("sequence_batching.control_input", each.config.sequence_batching.control_input)
-
-
-def _controls(each: ConfiguredModel) -> Iterator[tuple[str, Part[ModelSequenceBatching.Control]]]:
-    """Every signal with its kind; the server ignores one whose kind is a number that it does not have."""
-    for given in _control_inputs(each):
-        for control in each.parts(given.field("control"), given.message.control):
-            if (kind := enum_name(control.message, "kind")) in _KINDS:
-                yield kind, control
 
 
 def _values(control: Part[ModelSequenceBatching.Control]) -> dict[str, int]:

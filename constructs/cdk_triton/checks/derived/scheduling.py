@@ -10,15 +10,17 @@ from cdk_triton.checks.derived.configured import ConfiguredModel, configured, ha
 from cdk_triton.checks.derived.releases import is_within
 from cdk_triton.checks.registry import rules_about
 from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.triton.schema import ModelConfig
+from cdk_triton.triton.schema import ModelConfig, enum_name
 
 if TYPE_CHECKING:
     from cdk_triton.checks.derived.configured import Part
-    from cdk_triton.triton.schema import ModelInstanceGroup, ModelQueuePolicy
+    from cdk_triton.triton.schema import ModelInstanceGroup, ModelQueuePolicy, ModelSequenceBatching
 
 __all__ = [
+    "SIGNALS",
     "SOUND_SINCE",
     "breaks_ordering",
+    "control_inputs",
     "effective_policies",
     "has_cache",
     "has_freed_memory",
@@ -29,6 +31,7 @@ __all__ = [
     "said_group",
     "sequence_models",
     "sequence_rule",
+    "signals",
 ]
 
 SOUND_SINCE = "26.11"  # the notes of 2.75.0
@@ -45,6 +48,22 @@ def sequence_models(context: CheckContext) -> Iterator[ConfiguredModel]:
 
 sequence_rule = rules_about(sequence_models)
 """Register a rule about each of these models; the parameters are those of `rule`."""
+
+SIGNALS = ("CONTROL_SEQUENCE_CORRID", "CONTROL_SEQUENCE_READY", "CONTROL_SEQUENCE_END", "CONTROL_SEQUENCE_START")
+"""What the sequence batcher tells a model, in the order in which the server writes it, the last first."""
+
+
+def control_inputs(each: ConfiguredModel) -> Iterator[Part[ModelSequenceBatching.ControlInput]]:
+    """The inputs of a model of sequences that the sequence batcher fills with signals."""
+    return each.parts("sequence_batching.control_input", each.config.sequence_batching.control_input)
+
+
+def signals(each: ConfiguredModel) -> Iterator[tuple[str, Part[ModelSequenceBatching.Control]]]:
+    """Every signal with its kind; the server ignores one whose kind is a number that it does not have."""
+    for given in control_inputs(each):
+        for control in each.parts(given.field("control"), given.message.control):
+            if (kind := enum_name(control.message, "kind")) in SIGNALS:
+                yield kind, control
 
 
 def effective_policies(config: ModelConfig) -> Iterator[tuple[str, ModelQueuePolicy]]:
