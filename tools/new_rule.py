@@ -28,6 +28,7 @@ AREAS = {
     "tensorrt_models": "17",
     "tree_models": "8",
     "pytorch_models": "8",
+    "dali_models": "8",
 }
 """Area → the hundreds of its codes; CT65x belong to `endpoint`, too."""
 

@@ -30,6 +30,7 @@ OTHER_WAYS = (
     "tensorrt_models/",
     "tree_models/",
     "pytorch_models/",
+    "dali_models/",
 )
 FACADE = "ModelRepository.check"
 DEPTH = 3  # a mapping of artifacts that carry a repository

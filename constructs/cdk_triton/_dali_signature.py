@@ -10,13 +10,21 @@ SageMaker leaves on, the backend adds inputs and outputs that `config.pbtxt` lac
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["PipelineSignature", "PipelineTensor", "signature_fault", "signature_of"]
+__all__ = [
+    "DATA_TYPES",
+    "PipelineSignature",
+    "PipelineTensor",
+    "SignatureFault",
+    "signature_fault",
+    "signature_faults",
+    "signature_of",
+]
 
-_TYPES = (
+DATA_TYPES = (
     "TYPE_UINT8",
     "TYPE_UINT16",
     "TYPE_UINT32",
@@ -101,13 +109,42 @@ def signature_of(package: Path, serialized: bytes, max_batch_size: int, *, on_gp
     return PipelineSignature(inputs, outputs)
 
 
+class SignatureFault(NamedTuple):
+    """A difference between a pipeline and `config.pbtxt`.
+
+    Attributes:
+        field: the field of `config.pbtxt`, such as `input[0].dims`.
+        name: the name of the input or output; "" where their number differs.
+        found: the difference, as a sentence.
+        fix: what to do.
+        is_completed: whether Triton's auto-completion adds what `config.pbtxt` lacks.
+    """
+
+    field: str
+    name: str
+    found: str
+    fix: str
+    is_completed: bool = False
+
+
 def signature_fault(
     found: PipelineSignature,
     inputs: Sequence[Mapping[str, Any]],
     outputs: Sequence[Mapping[str, Any]],
     max_batch_size: int,
 ) -> str | None:
-    """What does not fit, with the fix; None if the pipeline fits `config.pbtxt`.
+    """The first of `signature_faults`, with the fix; None if the pipeline fits `config.pbtxt`."""
+    fault = next(signature_faults(found, inputs, outputs, max_batch_size), None)
+    return None if fault is None else f"{fault.found}: {fault.fix}"
+
+
+def signature_faults(
+    found: PipelineSignature,
+    inputs: Sequence[Mapping[str, Any]],
+    outputs: Sequence[Mapping[str, Any]],
+    max_batch_size: int,
+) -> Iterator[SignatureFault]:
+    """What does not fit.
 
     Args:
         found: the inputs and outputs of the pipeline.
@@ -117,29 +154,38 @@ def signature_fault(
         max_batch_size: that of `config.pbtxt`; 0 also if it has none.
     """
     names = {tensor.name: tensor for tensor in found.inputs}
-    for entry in inputs:
+    for index, entry in enumerate(inputs):
         if entry["name"] not in names:
             there = ", ".join(map(repr, names)) or "none"
-            return (
-                f"config.pbtxt has the input {entry['name']!r}, but the pipeline does not (its inputs: {there}): use "
-                "the external_source of this name for an output, because DALI drops one that no output needs, or "
-                f"remove the input from config.pbtxt{_unnamed(names)}"
+            yield SignatureFault(
+                f"input[{index}].name",
+                entry["name"],
+                f"config.pbtxt has the input {entry['name']!r}, but the pipeline does not (its inputs: {there})",
+                "use the external_source of this name for an output, because DALI drops one that no output needs, or "
+                f"remove the input from config.pbtxt{_unnamed(names)}",
             )
-    missing = sorted(set(names) - {entry["name"] for entry in inputs})
-    if inputs and missing:
-        return (
-            f"the pipeline has the input {missing[0]!r}, but config.pbtxt does not: add it to config.pbtxt"
-            f"{_unnamed(missing[:1])}"
+    for name in sorted(set(names) - {entry["name"] for entry in inputs}) if inputs else ():
+        yield SignatureFault(
+            "input",
+            name,
+            f"the pipeline has the input {name!r}, but config.pbtxt does not",
+            f"add it to config.pbtxt{_unnamed([name])}",
+            is_completed=True,
         )
-    if outputs and len(outputs) != len(found.outputs):
-        return (
-            f"the number of outputs is {len(found.outputs)} in the pipeline, but {len(outputs)} in config.pbtxt: list "
-            "each output in config.pbtxt, in the order in which the pipeline returns them"
+    is_as_many = len(outputs) == len(found.outputs)
+    if outputs and not is_as_many:
+        yield SignatureFault(
+            "output",
+            "",
+            f"the number of outputs is {len(found.outputs)} in the pipeline, but {len(outputs)} in config.pbtxt",
+            "list each output in config.pbtxt, in the order in which the pipeline returns them",
+            is_completed=len(outputs) < len(found.outputs),
         )
-    pairs = [("input", names[entry["name"]], entry) for entry in inputs]
-    pairs += [("output", found.outputs[index], entry) for index, entry in enumerate(outputs)]
-    faults = (_tensor_fault(side, tensor, entry, max_batch_size) for side, tensor, entry in pairs)
-    return next(filter(None, faults), None)
+    for index, entry in enumerate(inputs):
+        if entry["name"] in names:
+            yield from _tensor_faults("input", index, names[entry["name"]], entry, max_batch_size)
+    for index, entry in enumerate(outputs if is_as_many else ()):
+        yield from _tensor_faults("output", index, found.outputs[index], entry, max_batch_size)
 
 
 def _unnamed(names: Iterable[str]) -> str:
@@ -148,26 +194,29 @@ def _unnamed(names: Iterable[str]) -> str:
     return f"; the external_source {own!r} has no name, so write name=… and omit source=…" if own else ""
 
 
-def _tensor_fault(side: str, tensor: PipelineTensor, entry: Mapping[str, Any], max_batch_size: int) -> str | None:
+def _tensor_faults(
+    side: str, index: int, tensor: PipelineTensor, entry: Mapping[str, Any], max_batch_size: int
+) -> Iterator[SignatureFault]:
     what, kind, dims = f"the {side} {entry['name']!r}", entry["data_type"], list(entry["dims"])
     if tensor.data_type is not None and kind not in (_NO_TYPE, tensor.data_type):
-        return (
-            f"{what} is {tensor.data_type} in the pipeline, but {kind} in config.pbtxt: correct the data_type in "
-            "config.pbtxt, or the dtype in the pipeline"
+        yield SignatureFault(
+            f"{side}[{index}].data_type",
+            entry["name"],
+            f"{what} is {tensor.data_type} in the pipeline, but {kind} in config.pbtxt",
+            "correct the data_type in config.pbtxt, or the dtype in the pipeline",
         )
-    if tensor.ndim is None or not dims:
-        return None
     # Without batches, `dims` has one more: the dimension of the batch that DALI then gets.
-    fitting = (tensor.ndim,) if max_batch_size else (tensor.ndim, tensor.ndim + 1)
-    if len(dims) in fitting:
-        return None
-    return (
-        f"{what} has ndim {tensor.ndim} in the pipeline, but the dims {dims} in config.pbtxt: write a size for each "
-        "dimension in config.pbtxt, or correct the ndim in the pipeline"
+    if tensor.ndim is None or not dims or len(dims) - tensor.ndim in ((0,) if max_batch_size else (0, 1)):
+        return
+    yield SignatureFault(
+        f"{side}[{index}].dims",
+        entry["name"],
+        f"{what} has ndim {tensor.ndim} in the pipeline, but the dims {dims} in config.pbtxt",
+        "write a size for each dimension in config.pbtxt, or correct the ndim in the pipeline",
     )
 
 
 def _tensor(name: bytes, kind: int, ndim: int) -> PipelineTensor:
     # A type that Triton does not have is no type of a model's tensor.
-    word = None if kind < 0 else _TYPES[kind] if kind < len(_TYPES) else _NO_TYPE
+    word = None if kind < 0 else DATA_TYPES[kind] if kind < len(DATA_TYPES) else _NO_TYPE
     return PipelineTensor(name.decode("utf-8"), word, ndim if ndim >= 0 else None)

@@ -110,22 +110,7 @@ def test_every_choice_is_in_the_key() -> None:
         pytest.param(DaliPipeline("preprocess"), None, b'backend: "python"\n', PLATFORM, id="another backend"),
         pytest.param(DaliPipeline("preprocess"), None, CONFIG, OLD, id="an old release"),
         pytest.param(DaliPipeline("preprocess"), {"1/dalli.py": DEFINITION}, CONFIG, PLATFORM, id="another file"),
-        pytest.param(DaliPipeline("preprocess"), {"1/dali.py": b"def f(:"}, CONFIG, PLATFORM, id="no Python"),
         pytest.param(DaliPipeline("preprocess"), {"1/dali.py": b"\xff"}, CONFIG, PLATFORM, id="no UTF-8"),
-        pytest.param(
-            DaliPipeline("preprocess"),
-            {"1/dali.py": DEFINITION.replace(b"autoserialize", b"other")},
-            CONFIG,
-            PLATFORM,
-            id="no autoserialize",
-        ),
-        pytest.param(
-            DaliPipeline("preprocess", pipeline="pipeline.py"),
-            {"pipeline.py": b"x = 1"},
-            CONFIG,
-            PLATFORM,
-            id="no pipeline_def",
-        ),
         pytest.param(
             DaliPipeline("preprocess", pipeline="1/pipe.py"),
             {"1/pipe.py": DEFINITION},

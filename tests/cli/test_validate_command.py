@@ -31,8 +31,9 @@ def warned(repository: Path) -> Path:
 def unread(repository: Path) -> Path:
     """The same repository, with a model whose file no rule reads."""
     config = repository / "echo" / "config.pbtxt"
-    config.write_text(config.read_text().replace('"python"', '"dali"'))
-    (repository / "echo" / "1" / "dali.py").touch()
+    config.write_text(config.read_text().replace('"python"', '"openvino"'))
+    for name in ("model.xml", "model.bin"):
+        (repository / "echo" / "1" / name).touch()
     return repository
 
 
@@ -68,8 +69,8 @@ def test_json_has_the_fields_of_the_contract(run: Any, broken: Path) -> None:
 
 def test_json_lists_what_no_rule_read(run: Any, unread: Path) -> None:
     outcome = run("validate", unread, "--strict", "--format", "json")
-    reason = "the checks do not open files of the backend 'dali'"
-    part = {"repository": str(unread), "path": "echo/1/dali.py", "model": "echo", "reason": reason}
+    reason = "the checks do not open files of the backend 'openvino'"
+    part = {"repository": str(unread), "path": "echo/1/model.xml", "model": "echo", "reason": reason}
     assert (outcome.status, json.loads(outcome.out)) == (0, {"findings": [], "not_read": [part]})
 
 

@@ -58,14 +58,15 @@ def test_a_clean_repository_has_a_run_without_results(run: Any, repository: Path
 
 def test_what_no_rule_read_is_a_note_of_the_run_and_no_result(run: Any, repository: Path) -> None:
     config = repository / "echo" / "config.pbtxt"
-    config.write_text(config.read_text().replace('"python"', '"dali"'))
-    (repository / "echo" / "1" / "dali.py").touch()
+    config.write_text(config.read_text().replace('"python"', '"openvino"'))
+    for name in ("model.xml", "model.bin"):
+        (repository / "echo" / "1" / name).touch()
     one = sarif(run, repository)
     (note,) = one["invocations"][0]["toolExecutionNotifications"]
     assert (note["level"], one["results"]) == ("note", [])
-    assert note["message"]["text"].startswith("echo/1/dali.py was not read: ")
+    assert note["message"]["text"].startswith("echo/1/model.xml was not read: ")
     (location,) = note["locations"]
-    assert location["physicalLocation"]["artifactLocation"]["uri"] == "echo/1/dali.py"
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "echo/1/model.xml"
 
 
 def test_a_finding_points_at_the_file_as_the_checkout_knows_it(messages: Messages, run: Any, checkout: Path) -> None:

@@ -189,7 +189,7 @@ class TestArchives:
     def test_many_directories(self, tmp_path: Path, load: Load, loader: TritonServer) -> None:
         names = ["a", "b", "c", "d", "e"]
         files = {path: text for name in names[:-1] for path, text in python_model(name).items()}
-        files |= {"e/config.pbtxt": f'backend: "dali" {IO}', "e/1/dali.py": "pipeline"}
+        files |= {"e/config.pbtxt": f'backend: "dali" {IO}', "e/1/dali.py": ""}
         repository = write(tmp_path / "archive" / "model", {**files, **ensemble("all", *names)})
         assert load("archive", repository.root)[0] == 200
         (finding,) = repository.check("multi")

@@ -20,7 +20,7 @@ GROUPS = {
     "CT5": ("endpoints", "Single-model and multi-model endpoints"),
     "CT6": ("platform", "The platform, SageMaker's limits, and TensorRT"),
     "CT7": ("platform", "The platform, SageMaker's limits, and TensorRT"),
-    "CT8": ("frameworks", "PyTorch and tree models"),
+    "CT8": ("frameworks", "PyTorch, tree models and DALI"),
 }
 """Beginning of a code → the name of its page, and the title."""
 HEAD = """\
@@ -78,8 +78,8 @@ plan, except its first bytes |
 archive, the call specification and the kind of device | the code and the weights of the model; `model.py` |
 | `fil` | the format of the file, the version that wrote it, its features, classes and objective | the trees; files of \
 more than 64 MiB |
-| `dali` | whether the file exists, and its path. The recipe `DaliPipeline` parses `dali.py` and looks for its \
-decorator at synth, and its build runs DALI | `dali.py`, `model.dali` |
+| `dali` | the decorators, the inputs, the outputs and the names of `dali.py` or of a recipe's source; the inputs and \
+outputs of `model.dali` | the operators. The build of the recipe `DaliPipeline` runs DALI |
 | `openvino` | whether `model.xml` and its `.bin` file exist | both files |
 | `tensorflow` | whether the saved model or the graph exists | their contents |
 | any other | | the library and all files of the model |

@@ -3,7 +3,8 @@
 A rule is one function under `@rule(...)`, which takes the rule's code, severity, title and source. The function
 looks at a `CheckContext` and yields a `Problem` for each fault that it finds. Rules about one kind of model lie beside
 the reader of its files: `python_models.rules`, `onnx_models.rules`, `tensorrt_models.rules`, `pytorch_models.rules`,
-`tree_models.rules`. The others are here, by subject, and a code begins with the digit of its subject:
+`tree_models.rules`, `dali_models.rules`. The others are here, by subject, and a code begins with the digit of its
+subject:
 
 | codes | package | subject |
 |---|---|---|
@@ -15,6 +16,7 @@ the reader of its files: `python_models.rules`, `onnx_models.rules`, `tensorrt_m
 | CT7xx | `tensorrt_models.rules` | the networks of plans, and TensorRT's own parser |
 | CT81x, CT82x | `tree_models.rules` | the parameters of the backend `fil`, and the files of tree models |
 | CT84x to CT86x | `pytorch_models.rules` | models of PyTorch |
+| CT87x | `dali_models.rules` | pipelines of DALI |
 | X… | none | rules of other distributions, see `own_rules` |
 
 A new rule is written in one place: `catalogue` imports every module. Values that several rules derive from a

@@ -1,7 +1,7 @@
 """The parts of a repository that no rule looks into, so that nobody takes "no findings" for "everything was read".
 
 The rules judge every `config.pbtxt`. Of the files that backends load, they read ONNX files, Python sources, the
-signatures of PyTorch models, tree models, and the networks that TensorRT plans are built from.
+signatures of PyTorch models, tree models, the pipelines of DALI, and the networks that TensorRT plans are built from.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from pathlib import PurePosixPath
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, below, is_pointer, model_files
 from cdk_triton.checks.derived.configured import PLATFORMS, completed_pair
+from cdk_triton.dali_models.models import DaliPipelineFile, dali_pipelines
+from cdk_triton.dali_models.reader.definition import Definition
 from cdk_triton.onnx_models.rules.models import has_ort_name
 from cdk_triton.python_models.environments import environments
 from cdk_triton.python_models.modules import Module, Read, model_modules, python_models
@@ -47,11 +49,14 @@ def not_read(context: CheckContext) -> tuple[NotRead, ...]:
 def _files(context: CheckContext) -> Iterator[NotRead]:
     networks = {source.version: source for source in plan_sources(context)}
     sources = {file.version: source for file, source in python_models(context)}
+    pipelines = {pipeline.owner.version: pipeline for pipeline in dali_pipelines(context)}
     for each in backend_files(context):
         if not each.is_there or (each.file is not None and is_pointer(context, each.file)):
             continue
         if each.backend == "tensorrt":
             reason = _reason_of_plan(networks.get(each.version))
+        elif each.version in pipelines:
+            reason = _reason_of_pipeline(pipelines[each.version])
         elif each.file is None and each.files.has(each.path):
             reason = "the file does not exist before the build"
         elif each.backend == "python":
@@ -73,6 +78,19 @@ def _reason_of_file(each: BackendFile) -> str:
     if each.backend == "pytorch" and each.file is not None and not each.config.runtime:
         return _reason_of_torch(torch_contents(each))
     return f"the checks do not open files of the backend {each.backend!r}"
+
+
+def _reason_of_pipeline(pipeline: DaliPipelineFile) -> str:
+    """The reason for a pipeline of DALI; "" if the rules compare it, or if a finding is about it."""
+    content = pipeline.content
+    if content is None:
+        return "the checks do not know the inputs and outputs of such a pipeline"
+    if isinstance(content, NotJudged):
+        return f"the definition {content.reason}"
+    if not isinstance(content, Definition) or content.failures or content.undefined or len(content.marked) > 1:
+        return ""
+    unknown = [side for side in ("inputs", "outputs") if getattr(content, side) is None]
+    return f"the definition does not show the {' and '.join(unknown)} of the pipeline" if unknown else ""
 
 
 def _reason_of_torch(read: TorchFile | Unreadable | None) -> str:

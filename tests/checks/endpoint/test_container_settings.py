@@ -81,7 +81,7 @@ def test_what_is_found(
 
 
 def test_models_of_other_backends_need_no_shared_memory(write: Write) -> None:
-    repository = write({"model/config.pbtxt": 'backend: "dali"', "model/1/model.dali": "x"}, base={})
+    repository = write({"model/config.pbtxt": 'backend: "dali"', "model/1/model.dali": ""}, base={})
     environment = ContainerEnvironment(shm_default_byte_size=1 << 20)
     codes = {finding.code for finding in repository.check(platform=platform_with("23.07"), environment=environment)}
     assert "CT422" not in codes

@@ -228,7 +228,7 @@ def test_labels(messages: Messages, write: Write, files: Mapping[str, Change], c
 
 @pytest.mark.parametrize(("release", "codes"), [("25.04", []), ("25.09", ["CT128"])])
 def test_names_that_dali_rejects_from_a_release_on(write: Write, release: str, codes: list[str]) -> None:
-    repository = write({"déc/config.pbtxt": 'backend: "dali" max_batch_size: 8', "déc/1/dali.py": "x"}, base={})
+    repository = write({"déc/config.pbtxt": 'backend: "dali" max_batch_size: 8', "déc/1/dali.py": ""}, base={})
     platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
     assert [finding.code for finding in repository.check(platform=platform) if finding.code[:4] == "CT12"] == codes
 

@@ -21,7 +21,7 @@ def python_model(instance_group: str = "") -> Mapping[str, Change]:
 
 
 def dali_model(instance_group: str = "") -> Mapping[str, Change]:
-    return {"model/config.pbtxt": f'backend: "dali" {instance_group}', "model/1/dali.py": "pipeline"}
+    return {"model/config.pbtxt": f'backend: "dali" {instance_group}', "model/1/dali.py": ""}
 
 
 def plans(keys: Mapping[str, str]) -> Mapping[str, Change]:

@@ -9,6 +9,7 @@ import pytest
 
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
+from sample_repositories.files import DALI_PIPELINE
 
 if TYPE_CHECKING:
     from golden_messages import Messages, Place
@@ -85,7 +86,7 @@ def platform(text: str) -> ServingPlatform:
         ),
         pytest.param(INT64_PLAN, "24.05/ml.g5.xlarge", [], id="TensorRT 10"),
         pytest.param(
-            {**DALI, "model/1/dali.py": "pipeline"},
+            {**DALI, "model/1/dali.py": ""},
             "24.04/ml.g5.xlarge",
             [("CT605", "model", "")],
             id="CT605 a Python file",
@@ -93,15 +94,15 @@ def platform(text: str) -> ServingPlatform:
         pytest.param(
             {
                 "model/config.pbtxt": 'backend: "dali" default_model_filename: "pipeline.py"',
-                "model/1/pipeline.py": "pipeline",
+                "model/1/pipeline.py": DALI_PIPELINE,
             },
             "24.04/ml.g5.xlarge",
             [("CT605", "model", "")],
             id="CT605 a Python file of another name",
         ),
-        pytest.param({**DALI, "model/1/dali.py": "pipeline"}, "24.05/ml.g5.xlarge", [], id="DALI is importable"),
+        pytest.param({**DALI, "model/1/dali.py": ""}, "24.05/ml.g5.xlarge", [], id="DALI is importable"),
         pytest.param(
-            {**DALI, "model/1/dali.py": "pipeline", "model/1/model.dali": "serialised"},
+            {**DALI, "model/1/dali.py": "", "model/1/model.dali": ""},
             "24.04/ml.g5.xlarge",
             [],
             id="a serialised pipeline comes first",

@@ -12,6 +12,7 @@ from aws_cdk.assertions import Annotations, Match
 from cdk_triton import ContainerEnvironment, ModelRepository, ServingPlatform, TritonModel, TritonMultiModel
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import DERIVED
+from sample_repositories.files import DALI_PIPELINE
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -33,7 +34,7 @@ def dali(world: World) -> ModelRepository:
         'backend: "dali" input { name: "IN" data_type: TYPE_UINT8 dims: -1 } '
         'output { name: "OUT" data_type: TYPE_UINT8 dims: -1 }'
     )
-    (root / "decode" / "1" / "dali.py").write_text("@autoserialize\ndef pipeline(): ...\n")
+    (root / "decode" / "1" / "dali.py").write_text(DALI_PIPELINE)
     return ModelRepository.from_directory(root)
 
 

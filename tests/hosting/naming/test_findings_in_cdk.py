@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import textwrap
 from typing import TYPE_CHECKING
@@ -128,18 +129,19 @@ def test_a_warning_carries_its_code_and_can_be_acknowledged(messages: Messages, 
     assert warnings("second", "CT111") == []
 
 
-def repository_of_dali(world: World, name: str) -> ModelRepository:
+def repository_of_openvino(world: World, name: str) -> ModelRepository:
     root = world.repository(name).root
     for model in ("preprocess", "network"):
-        config = (root / model / "config.pbtxt").read_text().replace('"python"', '"dali"')
-        (root / model / "config.pbtxt").write_text(config.replace('platform: "onnxruntime_onnx"', 'backend: "dali"'))
-        (root / model / "1" / "dali.py").touch()
+        config = root / model / "config.pbtxt"
+        config.write_text(re.sub('(backend|platform): "[^"]*"', 'backend: "openvino"', config.read_text()))
+        for file in ("model.xml", "model.bin"):
+            (root / model / "1" / file).touch()
     return ModelRepository.from_directory(root)
 
 
 def test_what_no_rule_read_is_an_info_message_for_each_repository(messages: Messages, world: World) -> None:
     stack = cdk.Stack(world.app(), "Stack")
-    ensembles = {name: repository_of_dali(world, name) for name in ("first", "second")}
+    ensembles = {name: repository_of_openvino(world, name) for name in ("first", "second")}
     ensembles["read"] = world.repository("read")
     TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
 
@@ -147,13 +149,13 @@ def test_what_no_rule_read_is_an_info_message_for_each_repository(messages: Mess
     texts = [str(each.entry.data) for each in infos]
     assert [text.partition(" (")[0] for text in texts] == ["first", "second"]
     messages.record("cdk-triton:NotRead", texts[0].replace(str(ensembles["first"].root), "DIR"))
-    assert "preprocess/1/dali.py" in texts[0]
-    assert "network/1/dali.py" in texts[0]
+    assert "preprocess/1/model.xml" in texts[0]
+    assert "network/1/model.xml" in texts[0]
 
 
 def test_what_no_rule_read_of_many_repositories_is_one_info_message(messages: Messages, world: World) -> None:
     stack = cdk.Stack(world.app(), "Stack")
-    ensembles = {f"tenant-{number:02}": repository_of_dali(world, f"tenant-{number:02}") for number in range(11)}
+    ensembles = {f"tenant-{number:02}": repository_of_openvino(world, f"tenant-{number:02}") for number in range(11)}
     TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
 
     (info,) = Annotations.from_stack(stack).find_info("/Stack/Fleet", Match.any_value())

@@ -13,6 +13,7 @@ from google.protobuf import text_format
 
 from cdk_triton.triton import ModelConfig
 from cdk_triton.triton.schema import DataType, ModelInput, ModelInstanceGroup, ModelOutput
+from sample_repositories.files import DALI_PIPELINE, SERIALIZED_PIPELINE
 from sample_repositories.torch_models import torch_model_files
 from sample_repositories.tree_models import xgboost_binary
 
@@ -25,17 +26,6 @@ PYTHON_MODEL = b"""
 class TritonPythonModel:
     def execute(self, requests):
         return [None for request in requests]
-"""
-
-DALI_PIPELINE = b"""
-from nvidia.dali import fn, pipeline_def
-from nvidia.dali.plugin.triton import autoserialize
-
-
-@autoserialize
-@pipeline_def(batch_size=8, num_threads=1, device_id=0)
-def pipe():
-    return fn.external_source(name="DATA")
 """
 
 
@@ -133,7 +123,7 @@ def model_files(config: ModelConfig) -> dict[str, bytes]:
         "pytorch": torch_model_files(config),
         "pytorch_libtorch": torch_model_files(config),
         "tensorflow_graphdef": {name or "model.graphdef": b"graph"},
-        "dali": {name or "model.dali": b"pipeline"},
+        "dali": {name or "model.dali": DALI_PIPELINE.encode() if name.endswith(".py") else SERIALIZED_PIPELINE},
         "fil": {name or "xgboost.model": xgboost_binary(features=0)},
     }.get(kind, {"model.identity": b""})
 

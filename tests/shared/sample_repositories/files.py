@@ -17,7 +17,22 @@ from sample_repositories.sound import BERT_MODEL, PYTHON_MODEL
 from sample_repositories.torch_models import torch_content, torch_model_files, torchscript
 from sample_repositories.tree_models import pickle_of, tree_model_files
 
-__all__ = ["content_of", "model_files"]
+__all__ = ["DALI_PIPELINE", "SERIALIZED_PIPELINE", "content_of", "model_files"]
+
+DALI_PIPELINE = """
+from nvidia.dali import fn, pipeline_def
+from nvidia.dali.plugin.triton import autoserialize
+
+
+@autoserialize
+@pipeline_def(batch_size=8, num_threads=1, device_id=0)
+def pipeline():
+    return tuple(fn.external_source(name=name) for name in "DATA".split())
+"""
+"""A definition that does not show its inputs and outputs, so it fits every configuration."""
+
+SERIALIZED_PIPELINE = b"\x08\x01\x10\x08"
+"""A pipeline without inputs and outputs, which no rule compares: one thread, and batches of 8."""
 
 
 _PICKLE = re.compile(r"\(a pickle of (?P<module>[\w.]+)\)\s*")
@@ -33,7 +48,10 @@ def content_of(name: str, text: str) -> bytes:
         return pickle_of(match["module"])
     if name.endswith((".pt", ".pt2")):
         return (torch_content(text) if text else torchscript()) or text.encode()
-    text = text or {"model.onnx": BERT_MODEL, "model.py": PYTHON_MODEL}.get(PurePosixPath(name).name, "")
+    if name.endswith(".dali") and not text:
+        return SERIALIZED_PIPELINE
+    usual = {"model.onnx": BERT_MODEL, "model.py": PYTHON_MODEL, "dali.py": DALI_PIPELINE}
+    text = text or usual.get(PurePosixPath(name).name, "")
     if name.endswith(".onnx") and text.lstrip().startswith("<"):
         return onnx.parser.parse_model(text).SerializeToString()
     if name.endswith(".tar.gz"):
@@ -52,7 +70,7 @@ def model_files(config: ModelConfig) -> dict[str, bytes]:
         "pytorch": torch_model_files(config),
         "torch_aoti": torch_model_files(config),
         "tensorrt": {},  # built by a recipe
-        "dali": {"dali.py": b"@autoserialize\ndef pipeline(): ..."},
+        "dali": {"dali.py": DALI_PIPELINE.encode()},
         "fil": tree_model_files(config),
         "openvino": {"model.xml": b"<net/>", "model.bin": b"weights"},
         "tensorflow_graphdef": {"model.graphdef": b"weights"},

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from cdk_triton._arguments import FLAG, require_type
-from cdk_triton.artifacts.recipes.sources import parsed_python, required_text
+from cdk_triton.artifacts.recipes.sources import required_text
 from cdk_triton.artifacts.recipes.values import model_of, path_in_model, whole_number
+from cdk_triton.dali_models.configured import configured_tensors
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.releases import is_at_least
-from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
+from cdk_triton.triton.schema import ModelConfig
 from cdk_triton.triton.versions import LARGEST_VERSION
 
 if TYPE_CHECKING:
@@ -123,12 +123,12 @@ class DaliPipeline:
                 f"(the first release whose python3 does is {_AUTOSERIALIZED_SINCE}): write serialize=True"
             )
         self._check_is_loaded(repository, model)
-        self._check_definition(required_text(repository, self._source, f"the pipeline of {self}"))
+        required_text(repository, self._source, f"the pipeline of {self}")  # the rules check what it contains
 
     def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
         """See `BuildRecipe.step`."""
         config = model_of(repository, self.model, str(self)).config or ModelConfig()
-        split = "split_along_outer_axis" in config.parameters  # such an output has other dimensions than the pipeline's
+        inputs, outputs = configured_tensors(config)
         return {
             "recipe": "dali_pipeline",
             "name": f"the DALI pipeline of {self.model}",
@@ -136,8 +136,8 @@ class DaliPipeline:
             "target": self._target,
             "serialize": self.serialize,
             "max_batch_size": config.max_batch_size,
-            "inputs": [_tensor(each, list(each.dims)) for each in config.input],
-            "outputs": [_tensor(each, [] if split else list(each.dims)) for each in config.output],
+            "inputs": inputs,
+            "outputs": outputs,
         }
 
     def estimated_minutes(self, repository: ModelRepository) -> float:
@@ -170,21 +170,3 @@ class DaliPipeline:
                 f"the DALI backend would load {self._in_version(default)} instead of {served} of {self}: remove "
                 f"{self._in_version(default)}"
             )
-
-    def _check_definition(self, text: str) -> None:
-        tree = parsed_python(text, self._source)
-        # By its words: how a decorator comes to its name is open. What is wrong beyond that the build finds.
-        words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        words |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-        words |= {each.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for each in node.names}
-        needed = "autoserialize" if self._target is None else "pipeline_def"
-        if needed not in words and "*" not in words:
-            hint = " of nvidia.dali.plugin.triton" if needed == "autoserialize" else " of nvidia.dali"
-            raise ConfigurationError(
-                f"{self._source} has no function with @{needed}: add @{needed}{hint} to the function that defines the "
-                "pipeline" + (", or write serialize=True" if self._target is None else "")
-            )
-
-
-def _tensor(tensor: ModelInput | ModelOutput, dims: list[int]) -> dict[str, object]:
-    return {"name": tensor.name, "data_type": enum_name(tensor, "data_type"), "dims": dims}

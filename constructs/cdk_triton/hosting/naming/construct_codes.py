@@ -246,7 +246,7 @@ _OTHER_CODES: Final = (
     ConstructCode(
         "cdk-triton:NotRead",
         "the rules did not read a part of a repository",
-        "The rules do not open the files of some backends, such as DALI and OpenVINO, and the plans of TensorRT "
+        "The rules do not open the files of some backends, such as OpenVINO, and the plans of TensorRT "
         "whose network is not in the repository. A fault in such a file appears when the server loads the model, so "
         "load it once in the serving image. This annotation has the level `info`: `cdk synth --strict` "
         "ignores it, and `cdk-triton validate` lists the same parts.",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from mmap import mmap
 from typing import NamedTuple
 
-__all__ = ["Field", "WireError", "fields"]
+__all__ = ["Field", "WireError", "fields", "varint"]
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
@@ -44,13 +44,13 @@ def fields(buffer: bytes | mmap, start: int, end: int) -> Iterator[Field]:
     """
     position = start
     while position < end:
-        tag, content = _varint(buffer, position, end)
+        tag, content = varint(buffer, position, end)
         kind = tag & 7
         if kind == _LENGTH:
-            length, content = _varint(buffer, content, end)
+            length, content = varint(buffer, content, end)
             behind = content + length
         elif kind == _VARINT:
-            behind = _varint(buffer, content, end)[1]
+            behind = varint(buffer, content, end)[1]
         elif kind in (_FIXED32, _FIXED64):
             behind = content + (4 if kind == _FIXED32 else 8)
         else:
@@ -61,8 +61,12 @@ def fields(buffer: bytes | mmap, start: int, end: int) -> Iterator[Field]:
         position = behind
 
 
-def _varint(buffer: bytes | mmap, position: int, end: int) -> tuple[int, int]:
-    """A number, and where it ends."""
+def varint(buffer: bytes | mmap, position: int, end: int) -> tuple[int, int]:
+    """A number, and where it ends.
+
+    Raises:
+        WireError: there is no number.
+    """
     value = shift = 0
     while position < end and shift < 70:
         byte = buffer[position]

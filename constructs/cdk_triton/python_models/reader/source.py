@@ -35,7 +35,7 @@ from cdk_triton.python_models.reader.tensors import TensorNames, tensor_names
 from cdk_triton.python_models.reader.uses import Used, mentioned, missed_by_star, without_annotations
 from cdk_triton.triton.unreadable import Unreadable
 
-__all__ = ["Imported", "NotJudged", "PythonSource", "SyntaxFault", "python_source"]
+__all__ = ["Imported", "NotJudged", "PythonSource", "SyntaxFault", "python_source", "syntax_tree"]
 
 _NAME = "TritonPythonModel"
 
@@ -139,8 +139,19 @@ def python_source(version: tuple[int, int]) -> Callable[[Path], PythonSource | S
 
 @lru_cache(maxsize=64)  # a thousand ensembles have a few Python models, many times over
 def _read(content: bytes, version: tuple[int, int]) -> PythonSource | SyntaxFault | Unreadable:
+    module = syntax_tree(content, version)
+    if not isinstance(module, ast.Module):
+        return module
     try:
-        module = _compiled(content, version)
+        return _look(module, version)
+    except RecursionError:  # the compiler takes it
+        return Unreadable("is nested too deeply")
+
+
+def syntax_tree(content: bytes, version: tuple[int, int]) -> ast.Module | SyntaxFault | NotJudged:
+    """The syntax tree of a source, or why a version of Python has none."""
+    try:
+        return _compiled(content, version)
     except SyntaxError as fault:
         return _judged(content, version, fault)
     except ValueError:  # what Python 3.11 says of a zero byte
@@ -151,10 +162,6 @@ def _read(content: bytes, version: tuple[int, int]) -> PythonSource | SyntaxFaul
             reason = str(fault) or "the parser's stack is too small for it"
             return SyntaxFault(1, reason, in_every_version=True, error=type(fault).__name__)
         return NotJudged(f"is nested too deeply for the compiler of {_name(running)} ({type(fault).__name__})")
-    try:
-        return _look(module, version)
-    except RecursionError:  # the compiler takes it
-        return Unreadable("is nested too deeply")
 
 
 def _compiled(source: bytes | str, version: tuple[int, int] | None) -> ast.Module:

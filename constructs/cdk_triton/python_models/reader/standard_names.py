@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["pythons_with", "some_builtins"]
+__all__ = ["names_everywhere", "pythons_with"]
+
+# Names that every module has, or a class body, or that `site` adds, and those of `gettext.install`.
+_GIVEN = frozenset(
+    {
+        *("__name__", "__file__", "__doc__", "__package__", "__loader__", "__spec__", "__path__", "__cached__"),
+        *("__builtins__", "__annotations__", "__dict__", "__class__", "__module__", "__qualname__"),
+        *("exit", "quit", "copyright", "credits", "license", "help", "_", "ngettext"),
+    }
+)
 
 
 def pythons_with(module: str, name: str) -> Collection[str] | None:
@@ -24,9 +34,10 @@ def pythons_with(module: str, name: str) -> Collection[str] | None:
     return _names().get(module, {}).get(name)
 
 
-def some_builtins() -> Collection[str]:
-    """The built-in names that only some of the Pythons have."""
-    return _names()["builtins"].keys()
+@cache
+def names_everywhere() -> frozenset[str]:
+    """The names that a module has without defining or importing them, in some of the Pythons."""
+    return frozenset({*vars(builtins), *_names()["builtins"], *_GIVEN})
 
 
 @cache

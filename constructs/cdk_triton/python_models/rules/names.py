@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
@@ -16,7 +15,7 @@ from cdk_triton.python_models.modules import has_module, needed_sources
 from cdk_triton.python_models.reader.backend_utils import MODULE, READ_THROUGH, SET_LATE_SINCE, SET_LATER, utility_names
 from cdk_triton.python_models.reader.image_modules import standard_modules
 from cdk_triton.python_models.reader.source import PythonSource
-from cdk_triton.python_models.reader.standard_names import pythons_with, some_builtins
+from cdk_triton.python_models.reader.standard_names import names_everywhere, pythons_with
 from cdk_triton.python_models.reader.uses import Used
 from cdk_triton.python_models.search import is_in_repository, widest
 from cdk_triton.triton.findings import Severity
@@ -30,14 +29,6 @@ _STUB = "src/pb_stub.cc"
 _NUMPY = {"int": "int", "float": "float", "complex": "complex", "object": "object", "str": "str", "unicode": "str"}
 _OLD_NUMPY = ("3.8", "3.10")
 
-# Names that every module has, or a class body, or that `site` adds, and those of `gettext.install`.
-_GIVEN = frozenset(
-    {
-        *("__name__", "__file__", "__doc__", "__package__", "__loader__", "__spec__", "__path__", "__cached__"),
-        *("__builtins__", "__annotations__", "__dict__", "__class__", "__module__", "__qualname__"),
-        *("exit", "quit", "copyright", "credits", "license", "help", "_", "ngettext"),
-    }
-)
 _USUAL = {"np": "numpy", "pb_utils": MODULE}
 
 
@@ -338,7 +329,7 @@ def undefined_name(context: CheckContext) -> Iterator[Problem]:
         The rule skips a file that imports `*`, or uses `exec`, `eval`, `globals`, `locals` or `vars`.
     """
     suggestions = Suggestions()
-    known = {*vars(builtins), *some_builtins(), *_GIVEN}
+    known = names_everywhere()
     for each, path, source, used in _needed(context):
         if not used.module and used.name not in known:
             yield in_line(

@@ -1,0 +1,1 @@
+"""Reads files of the DALI backend. They are parsed, never executed."""

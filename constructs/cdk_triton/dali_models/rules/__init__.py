@@ -1,0 +1,1 @@
+"""The rules about models of the DALI backend."""

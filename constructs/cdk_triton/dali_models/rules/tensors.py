@@ -1,0 +1,219 @@
+"""CT874 to CT876: whether a DALI pipeline has the inputs and outputs of its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton._dali_signature import PipelineSignature, PipelineTensor, SignatureFault, signature_faults
+from cdk_triton.checks.registry import Problem, in_line, would_not_load
+from cdk_triton.checks.sources import backend
+from cdk_triton.dali_models.configured import configured_tensors
+from cdk_triton.dali_models.models import DaliPipelineFile, Defined, defined_rule, pipeline_rule
+from cdk_triton.dali_models.reader.definition import Definition
+from cdk_triton.triton.findings import Severity
+
+_TOOLS = "src/config_tools/config_tools.cc"
+
+
+@pipeline_rule(
+    "CT874",
+    Severity.ERROR,
+    "a configuration contradicts the inputs or outputs of its DALI pipeline",
+    source=backend("dali_backend", _TOOLS, 367, 431),
+)
+def contradicting_tensors(each: DaliPipelineFile) -> Iterator[Problem]:
+    """`config.pbtxt` has an input that the pipeline lacks, too many outputs, or another type or number of dimensions.
+
+    The server does not load the model. An input is an `external_source` with its name. DALI drops an `external_source`
+    that no output needs, so the configuration must not list it. Outputs have no names: the first output of the
+    configuration is the first one that the pipeline returns. A pipeline declares the types and dimensions of its inputs
+    with `dtype` and `ndim` of `external_source`, and those of its outputs with `output_dtype` and `output_ndim` of
+    `@pipeline_def`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "dali"
+        max_batch_size: 8
+        input { name: "IMAGE" data_type: TYPE_UINT8 dims: -1 }
+        input { name: "MASK" data_type: TYPE_UINT8 dims: -1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
+        # model/1/dali.py
+        from nvidia.dali import fn, pipeline_def
+        from nvidia.dali.plugin.triton import autoserialize
+
+        @autoserialize
+        @pipeline_def(batch_size=8, num_threads=1, device_id=0)
+        def pipeline():
+            images = fn.decoders.image(fn.external_source(name="IMAGE"), device="mixed")
+            masks = fn.external_source(name="MASK")
+            return fn.crop_mirror_normalize(images, crop=(224, 224))
+
+    Instead:
+        # model/config.pbtxt
+        backend: "dali"
+        max_batch_size: 8
+        input { name: "IMAGE" data_type: TYPE_UINT8 dims: -1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
+
+    Limits:
+        In `dali.py`, the rule knows literals, and names that are set once to a literal. It skips the inputs if a name
+        is computed, and the outputs if the file does not show how many the pipeline returns. The build of the recipe
+        `DaliPipeline` compares everything.
+    """
+    for fault in _faults(each):
+        if not fault.is_completed:
+            yield each.owner.owner.problem(
+                fault.field, would_not_load(each.owner.model, fault.found, _said(fault)), fault.fix
+            )
+
+
+@pipeline_rule(
+    "CT875",
+    Severity.WARNING,
+    "a configuration lacks an input or output of its DALI pipeline",
+    source=backend("dali_backend", _TOOLS, 279, 320),
+)
+def missing_tensors(each: DaliPipelineFile) -> Iterator[Problem]:
+    """The server adds the input or output to the configuration when it loads the model.
+
+    A request without such an input fails, and ensembles do not know such an output. If the configuration does not list
+    any inputs, the rule does not report them, because the server then adds all of them. The same holds for outputs.
+
+    Example:
+        # model/config.pbtxt
+        backend: "dali"
+        max_batch_size: 8
+        input { name: "IMAGE" data_type: TYPE_UINT8 dims: -1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
+        # model/1/dali.py
+        from nvidia.dali import fn, pipeline_def
+        from nvidia.dali.plugin.triton import autoserialize
+
+        @autoserialize
+        @pipeline_def(batch_size=8, num_threads=1, device_id=0)
+        def pipeline():
+            images = fn.decoders.image(fn.external_source(name="IMAGE"), device="mixed")
+            return fn.crop_mirror_normalize(images, crop=(224, 224)), images
+
+    Instead:
+        # model/1/dali.py
+        from nvidia.dali import fn, pipeline_def
+        from nvidia.dali.plugin.triton import autoserialize
+
+        @autoserialize
+        @pipeline_def(batch_size=8, num_threads=1, device_id=0)
+        def pipeline():
+            images = fn.decoders.image(fn.external_source(name="IMAGE"), device="mixed")
+            return fn.crop_mirror_normalize(images, crop=(224, 224))
+
+    Limits:
+        The limits of CT874 apply. The build of the recipe `DaliPipeline` rejects such a configuration.
+    """
+    faults = list(_faults(each))
+    is_misnamed = any(fault.field.endswith(".name") for fault in faults)
+    for fault in faults:
+        if fault.is_completed and not (is_misnamed and fault.field == "input"):
+            yield each.owner.owner.problem(
+                fault.field,
+                f"{fault.found}; the server would add what is missing to {each.owner.model.name!r}",
+                fault.fix,
+            )
+
+
+@defined_rule(
+    "CT876",
+    Severity.WARNING,
+    "a DALI pipeline has an external_source that Triton does not use as it is written",
+    source=backend("dali_backend", "src/dali_executor/dali_pipeline.h", 128, 146),
+)
+def own_source(each: Defined) -> Iterator[Problem]:
+    """An `external_source` has a `source`, or does not have a name.
+
+    In training, DALI calls the `source` to get data. A serialised pipeline does not contain it: each `external_source`
+    is an input of the model, and callers must send its data. DALI chooses a name such as `__ExternalSource_0` if the
+    call does not give one.
+
+    Example:
+        # model/config.pbtxt
+        backend: "dali"
+        max_batch_size: 8
+        input { name: "IMAGE" data_type: TYPE_UINT8 dims: -1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
+        # model/1/dali.py
+        from nvidia.dali import fn, pipeline_def
+        from nvidia.dali.plugin.triton import autoserialize
+
+        @autoserialize
+        @pipeline_def(batch_size=8, num_threads=1, device_id=0)
+        def pipeline():
+            images = fn.decoders.image(fn.external_source(name="IMAGE", source=lambda: [b""]), device="mixed")
+            return fn.crop_mirror_normalize(images, crop=(224, 224))
+
+    Instead:
+        # model/1/dali.py
+        from nvidia.dali import fn, pipeline_def
+        from nvidia.dali.plugin.triton import autoserialize
+
+        @autoserialize
+        @pipeline_def(batch_size=8, num_threads=1, device_id=0)
+        def pipeline():
+            images = fn.decoders.image(fn.external_source(name="IMAGE"), device="mixed")
+            return fn.crop_mirror_normalize(images, crop=(224, 224))
+    """
+    for source in each.definition.inputs or ():
+        if not source.is_certain:
+            continue
+        name = each.file.owner.model.name
+        if source.has_callback:
+            yield in_line(
+                each.file.path,
+                source.line,
+                f"gives an external_source of {name!r} a source, which the server never calls, so callers must send "
+                "the data",
+                "remove the source, and give the external_source the name of an input in config.pbtxt",
+            )
+        elif not source.tensor.name:
+            yield in_line(
+                each.file.path,
+                source.line,
+                f"makes an external_source without a name, so DALI chooses the name of an input of {name!r}",
+                "write name=…, with the name of an input in config.pbtxt",
+            )
+
+
+def _faults(each: DaliPipelineFile) -> Iterator[SignatureFault]:
+    """The differences between a pipeline and its configuration, as far as they are certain."""
+    inputs, outputs = configured_tensors(each.owner.config)
+    content = each.content
+    if isinstance(content, PipelineSignature):
+        yield from signature_faults(content, inputs, outputs, each.owner.config.max_batch_size)
+        return
+    if not isinstance(content, Definition):
+        return
+    signature = PipelineSignature(list(_inputs(content)), list(content.outputs or ()))
+    certain = {source.tensor.name for source in content.inputs or () if source.is_certain}
+    faults = signature_faults(
+        signature,
+        inputs if content.inputs is not None else [],
+        outputs if content.outputs is not None else [],
+        each.owner.config.max_batch_size,
+    )
+    yield from (fault for fault in faults if fault.field != "input" or fault.name in certain)
+
+
+def _inputs(definition: Definition) -> Iterator[PipelineTensor]:
+    """The inputs that a pipeline has or may have."""
+    for index, source in enumerate(definition.inputs or ()):
+        if source.is_used:
+            name = source.tensor.name or f"__ExternalSource_{index}"
+            yield source.tensor._replace(name=name) if source.is_certain else PipelineTensor(name, None, None)
+
+
+def _said(fault: SignatureFault) -> str:
+    """The server's words."""
+    return {
+        "name": f"Configuration file contains config for {fault.name} but such input is not present in the pipeline.",
+        "output": "The number of outputs specified in the DALI pipeline and the configuration file do not match.",
+        "data_type": f'Mismatch of data_type config for "{fault.name}".',
+        "dims": f'Mismatch in number of dimensions for "{fault.name}"',
+    }[fault.field.rpartition(".")[2]]

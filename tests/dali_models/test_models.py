@@ -1,0 +1,126 @@
+"""The rules CT870 to CT876 about the file of a model: which one the backend takes, and what a recipe makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.dali_models.definitions import A, Case, pipeline
+
+from cdk_triton import DaliPipeline, ModelRepository
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+    from sample_repositories import Change, Write
+
+SERIALIZED = Path(__file__).with_name("model.dali").read_bytes()
+"""What DALI 2.4 wrote for the inputs A (UINT8, 1 dimension) and B, and two outputs: (UINT8, 1) and (FP32, 2)."""
+
+UNMARKED = pipeline(f"return {A}", decorators="@pipeline_def(batch_size=8)\n")
+FITTING = Case("", inputs=("A UINT8 -1", "B FP16 4"), outputs=("FIRST UINT8 -1", "SECOND FP32 [2,2]"))
+
+
+def codes(repository: ModelRepository) -> list[str]:
+    return [finding.code for finding in repository.check()]
+
+
+@pytest.mark.parametrize(
+    ("case", "found"),
+    [
+        (FITTING, []),
+        (FITTING._replace(inputs=("A UINT8 -1", "C FP16 4")), ["CT874"]),
+        (FITTING._replace(inputs=("A FP32 -1", "B FP16 4")), ["CT874"]),
+        (FITTING._replace(outputs=("FIRST UINT8 -1", "SECOND FP32 4")), ["CT874"]),
+        (FITTING._replace(inputs=("A UINT8 -1",)), ["CT875"]),
+        (FITTING._replace(inputs=(), outputs=()), []),
+    ],
+    ids=["it fits", "a name", "a type", "dimensions", "too few inputs", "none configured"],
+)
+def test_a_serialised_pipeline_is_compared(messages: Messages, write: Write, case: Case, found: list[str]) -> None:
+    repository = write({"model/config.pbtxt": case.config, "model/1/model.dali": SERIALIZED}, base={})
+    assert [code for code, _, _ in messages.of(repository.check())] == found
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\n", SERIALIZED[:-7], SERIALIZED[:100], b"import os\n", SERIALIZED[2:]],
+    ids=["a line", "cut at the end", "cut in an operator", "Python", "without a required field"],
+)
+def test_what_dali_cannot_deserialise(messages: Messages, write: Write, content: bytes) -> None:
+    repository = write({"model/config.pbtxt": FITTING.config, "model/1/model.dali": content}, base={})
+    assert [code for code, _, _ in messages.of(repository.check())] == ["CT870"]
+
+
+def test_an_empty_file(messages: Messages, tmp_path: Path, write: Write) -> None:
+    root = write({"model/config.pbtxt": FITTING.config, "model/1/model.dali": SERIALIZED}, base={}).root
+    (root / "model" / "1" / "model.dali").write_bytes(b"")
+    assert messages.of(ModelRepository.from_directory(root).check()) == [("CT870", "model/1/model.dali", "")]
+
+
+@pytest.mark.parametrize(
+    ("serialized", "definition", "found"),
+    [
+        (b"\n", pipeline(f"return {A}"), []),
+        (b"\n", "import os", ["CT871"]),
+        (SERIALIZED, pipeline(f"return {A}"), ["CT875"]),
+    ],
+    ids=["the definition is served", "the definition fails", "the definition is not read"],
+)
+def test_the_backend_goes_on_to_the_definition(
+    write: Write, serialized: bytes, definition: str, found: list[str]
+) -> None:
+    case = Case(definition, outputs=("OUT FP32 -1",))
+    files: dict[str, Change] = {"model/config.pbtxt": case.config, "model/1/dali.py": case.text}
+    files["model/1/model.dali"] = serialized
+    assert sorted(set(codes(write(files, base={})))) == found
+
+
+@pytest.mark.parametrize("serialize", [False, True])
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (UNMARKED, []),
+        (pipeline(f"return {A}"), []),
+        ("import os", ["CT871"]),
+        (UNMARKED + UNMARKED.replace("pipeline()", "second()"), ["CT871"]),
+        (UNMARKED.replace("'A'", "'B'"), ["CT874"]),
+        (UNMARKED.replace("return", "return image +"), ["CT873"]),
+    ],
+    ids=["unmarked", "marked", "no pipeline", "two pipelines", "another input", "an undefined name"],
+)
+def test_the_source_of_a_recipe(
+    messages: Messages, write: Write, source: str, found: list[str], serialize: bool
+) -> None:
+    case = Case(source)
+    written = write({"model/config.pbtxt": case.config, "model/pipeline.py": case.text}, base={})
+    recipe = DaliPipeline("model", pipeline="pipeline.py", serialize=serialize)
+    repository = ModelRepository.from_directory(written.root, recipes=[recipe])
+    assert [code for code, _, _ in messages.of(repository.check())] == found
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "found"),
+    [
+        ("helpers.py", "import helpers", ["CT873"]),
+        ("helpers/text.py", "from helpers.text import clean", ["CT873"]),
+        ("helpers.py", "try:\n    import helpers\nexcept ImportError:\n    pass", []),
+        ("helpers.py", "import sys\nsys.path.append(__file__[:-7])\nimport helpers", []),
+        ("other.py", "import helpers", []),
+    ],
+)
+def test_modules_beside_a_definition(messages: Messages, write: Write, name: str, line: str, found: list[str]) -> None:
+    case = Case(f"{line}\n" + pipeline(f"return {A}"))
+    files = {"model/config.pbtxt": case.config, "model/1/dali.py": case.text, f"model/1/{name}": "clean = None"}
+    assert [code for code, _, _ in messages.of(write(files, base={}).check())] == found
+
+
+@pytest.mark.parametrize(
+    ("split", "found"),
+    [("", ["CT874"]), ('parameters { key: "split_along_outer_axis" value { string_value: "OUT" } }', [])],
+    ids=["whole", "split"],
+)
+def test_split_outputs_have_other_dimensions(write: Write, split: str, found: list[str]) -> None:
+    case = Case(pipeline(f"return {A}", decorators="@autoserialize\n@pipeline_def(batch_size=8, output_ndim=4)\n"))
+    files = {"model/config.pbtxt": f"{case.config}\n{split}", "model/1/dali.py": case.text}
+    assert codes(write(files, base={})) == found
