@@ -120,7 +120,9 @@ class Client:
 def measure(directory: Path, seconds: float, *, equal_names: bool) -> None:
     """Measure in `directory` and report."""
     log: list[str] = []
-    host = TritonHost(Archives(equal_names=equal_names), directory, max_loaded_models=PLACES, log=log.append)
+    host = TritonHost(
+        lambda role: Archives(equal_names=equal_names), directory, max_loaded_models=PLACES, log=log.append
+    )
     try:
         container = Container("image", "MultiModel", "s3://bucket/", {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"})
         host.deploy(Endpoint("fleet", "config", (Variant("AllTraffic", 1.0, "ml.g5.xlarge", container),)))

@@ -98,7 +98,7 @@ def sender(port: int, path: str, headers: Mapping[str, str] = TARGET) -> Callabl
 def measure(directory: Path) -> None:
     """Measure in `directory` and report."""
     log: list[str] = []
-    host = TritonHost(OneArchive(), directory / "host", log=log.append)
+    host = TritonHost(lambda role: OneArchive(), directory / "host", log=log.append)
     with LocalAws(directory / "aws", host_factory=lambda aws: host) as aws:
         container = Container("image", "MultiModel", "s3://bucket/fleet/", {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"})
         host.deploy(Endpoint("fleet", "config", (Variant("AllTraffic", 1.0, "ml.g5.xlarge", container),)))

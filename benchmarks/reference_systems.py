@@ -139,7 +139,7 @@ class Server:
 def server(directory: Path, archives: Path) -> Iterator[Server]:
     """Start a server in `directory`."""
     log: list[str] = []
-    host = TritonHost(Bucket(archives), directory, log=log.append)
+    host = TritonHost(lambda role: Bucket(archives), directory, log=log.append)
     try:
         container = Container("image", "MultiModel", "s3://bucket/fleet/", {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"})
         host.deploy(Endpoint("texts", "config", (Variant("AllTraffic", 1.0, "ml.g5.xlarge", container),)))

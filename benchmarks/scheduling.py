@@ -153,7 +153,7 @@ def distribution(seconds: list[float]) -> str:
 def main() -> None:
     """Print the figures."""
     with tempfile.TemporaryDirectory() as directory:
-        host = TritonHost(Archives(Path(directory)), Path(directory) / "host")
+        host = TritonHost(lambda role: Archives(Path(directory)), Path(directory) / "host")
         with LocalAws(Path(directory) / "aws", host_factory=lambda aws: host) as aws:
             for name in CONFIGS:
                 environment = {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}

@@ -327,7 +327,7 @@ def main(plan: Plan, out: Path) -> None:
 
     def host(aws: LocalAws) -> TritonHost:
         return TritonHost(
-            aws.client("s3"),
+            lambda role: aws.client("s3", role),
             aws.directory / "endpoints",
             plan.room,
             keep,

@@ -6,7 +6,6 @@ a package of its own.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import secrets
@@ -19,12 +18,21 @@ from typing import TYPE_CHECKING, Any
 
 from cdk_triton.errors import LocalError
 from cdk_triton_local.endpoints import EndpointHost
-from cdk_triton_local.process import conflicting_variables, credentials, endpoint_variables, no_proxy
+from cdk_triton_local.process import (
+    CALLER,
+    CLOUDFORMATION,
+    ITSELF,
+    Principals,
+    conflicting_variables,
+    endpoint_variables,
+    no_proxy,
+)
 from cdk_triton_local.running import directory_option
 
 if TYPE_CHECKING:
     from cdk_triton_local.cloudformation import Mailbox
-    from cdk_triton_local.lambdas import Executions
+    from cdk_triton_local.front import Call, SignedRequest
+    from cdk_triton_local.lambdas import Executions, FunctionCode
 
 __all__ = ["LocalAws"]
 
@@ -44,7 +52,7 @@ def _triton_host(aws: LocalAws) -> EndpointHost:
     from cdk_triton_local.triton import TritonHost
 
     return TritonHost(
-        s3=aws.client("s3"),
+        s3=lambda role: aws.client("s3", role),
         directory=aws.directory / "endpoints",
         log=aws.log,
         account=aws.account,
@@ -70,10 +78,16 @@ class LocalAws:
         host_factory: makes the host that runs endpoints; by default one with real tritonservers.
         log: called with one line per event.
 
+    Attributes:
+        on_call: called with each call of a service before it is answered; None by default. It may be set for all
+            instances, because tests record the calls of any local AWS.
+
     Raises:
         LocalError: `start` cannot have the port, or this process runs another local AWS: moto's state belongs to the
             process.
     """
+
+    on_call: Callable[[Call], None] | None = None
 
     def __init__(
         self,
@@ -91,9 +105,10 @@ class LocalAws:
         self.log = log
         self.url = ""
         self._secret = secrets.token_hex(20)  # as long as AWS's
+        self._principals = Principals(account, self._secret)
         self._port = port
         self._host_factory = host_factory
-        self._clients: dict[str, Any] = {}
+        self._clients: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._close: list[Callable[[], Any]] = []
@@ -146,14 +161,24 @@ class LocalAws:
         kept = {name: value for name, value in base.items() if name not in left_out}
         return kept | self._variables() | no_proxy(base)
 
-    def client(self, service: str) -> Any:
-        """A boto3 client of this AWS; one per service, shared."""
+    def client(self, service: str, principal: str = CALLER) -> Any:
+        """A boto3 client of this AWS; one per service and principal, shared.
+
+        Args:
+            service: the service.
+            principal: who calls: the ARN of a role, or a name of `cdk_triton_local.process.principals`. Without a role,
+                the local AWS itself.
+        """
         from botocore.config import Config
 
+        principal = principal or ITSELF
         with self._lock:
-            if service not in self._clients:
-                self._clients[service] = self._session.client(
+            if (service, principal) not in self._clients:
+                key = self._principals.credentials(principal)
+                self._clients[service, principal] = self._session.client(
                     service,
+                    aws_access_key_id=key["AWS_ACCESS_KEY_ID"],
+                    aws_secret_access_key=key["AWS_SECRET_ACCESS_KEY"],
                     endpoint_url=self.url,
                     config=Config(
                         retries={"total_max_attempts": 1},
@@ -163,7 +188,7 @@ class LocalAws:
                         use_dualstack_endpoint=False,
                     ),
                 )
-            return self._clients[service]
+            return self._clients[service, principal]
 
     @functools.cached_property
     def _session(self) -> Any:
@@ -171,18 +196,14 @@ class LocalAws:
         import boto3
         import botocore.session
 
-        key = credentials(self.account, self._secret)
-        return boto3.session.Session(
-            botocore_session=botocore.session.Session(_OF_NO_USER),
-            aws_access_key_id=key["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=key["AWS_SECRET_ACCESS_KEY"],
-            region_name=self.region,
-        )
+        return boto3.session.Session(botocore_session=botocore.session.Session(_OF_NO_USER), region_name=self.region)
 
-    # ------------------------------------------------------------------------------ what resource types reach
+    def invoke_function(self, function: str, event: Any, principal: str = CALLER) -> Any:
+        """Run a Lambda function for a principal; see `cdk_triton_local.lambdas.LambdaRuntime.invoke`."""
+        from cdk_triton_local.front import Call
 
-    def invoke_function(self, function: str, event: Mapping[str, Any]) -> Any:
-        """Run a Lambda function; see `cdk_triton_local.lambdas.LambdaRuntime.invoke`."""
+        if self.on_call is not None:
+            self.on_call(Call(principal, "lambda", "Invoke", {"FunctionName": function}))
         return self._lambdas.invoke(function, event)
 
     @property
@@ -216,22 +237,30 @@ class LocalAws:
 
     def _secret_of(self, key: str, issued: Callable[[str], str | None]) -> str | None:
         """Our own secret, or one that IAM or STS has issued."""
-        return self._secret if key == credentials(self.account, "")["AWS_ACCESS_KEY_ID"] else issued(key)
+        return issued(key) if self._principals.of_key(key) is None else self._secret
 
-    def _put_function_log(self, function: str, text: str) -> None:
-        logs, stamp = self.client("logs"), int(time.time() * 1000)
+    def _read(self, request: SignedRequest) -> None:
+        """Report the call of a request."""
+        from cdk_triton_local.front import key_and_service, read_call
+
+        key, service = key_and_service(request)
+        call = read_call(self._principals.of_key(key) or CALLER, request, service)
+        if call is not None and self.on_call is not None:
+            self.on_call(call)
+
+    def _put_function_log(self, function: FunctionCode, text: str) -> None:
+        from cdk_triton_local.jobs import open_log_stream
+
+        logs, stamp = self.client("logs", function.role), int(time.time() * 1000)
         place = {
-            "logGroupName": f"/aws/lambda/{function}",
+            "logGroupName": f"/aws/lambda/{function.name}",
             "logStreamName": f"{time.strftime('%Y/%m/%d')}/[$LATEST]local",
         }
         events = [{"timestamp": stamp, "message": line} for line in text.splitlines() if line]
         try:
             logs.put_log_events(**place, logEvents=events)
         except logs.exceptions.ResourceNotFoundException:
-            with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
-                logs.create_log_group(logGroupName=place["logGroupName"])
-            with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
-                logs.create_log_stream(**place)
+            open_log_stream(logs, place["logGroupName"], place["logStreamName"])
             logs.put_log_events(**place, logEvents=events)
 
     def _start(self) -> None:
@@ -257,37 +286,51 @@ class LocalAws:
             lambda key: self._secret_of(key, state.issued_secret), directory_option(self.directory.absolute())
         )
         self._routes = Routes(state, signatures, self.log)
+        self._routes.on_request = None if self.on_call is None else self._read
         server = Server(self._routes, self._port)
         self._close.append(server.stop)
         self.url = server.url
         variables = self._variables()
-        self._lambdas = LambdaRuntime(self.directory, variables, state.function, self._put_function_log)
-        context = LocalContext(self.directory.absolute(), self.region, self.account, variables, self.client, self.log)
+        self._lambdas = LambdaRuntime(
+            self.directory,
+            lambda role: {**variables, **self._principals.credentials(role)},
+            state.function,
+            self._put_function_log,
+        )
+        context = LocalContext(
+            self.directory.absolute(),
+            self.region,
+            self.account,
+            variables,
+            self.client,
+            self.log,
+            self._principals.credentials,
+        )
         builds, jobs = CodeBuild(context), Processing(context)
         self._routes.codebuild, self._routes.processing = builds.api, jobs.api
         self._routes.images = TritonImages(self.region)
         self._routes.quotas = service_quotas(self.region, self.account)
-        engine = TemplateEngine(self, region=self.region, account=self.account, log=self.log)
-        self._routes.cloudformation = CloudFormationApi(engine, self)
+        deploying = _DeployingServices(self)
+        engine = TemplateEngine(deploying, region=self.region, account=self.account, log=self.log)
+        self._routes.cloudformation = CloudFormationApi(engine, deploying)
         self._routes.lambdas = self._lambdas
         self._close.append(state.let_machines_use(self.client))
         self._routes.state_machines = StateMachines(
-            lambda: self.client("stepfunctions"), self._lambdas.invoke, self.sleep, self.log
+            lambda: self.client("stepfunctions", ITSELF), self.invoke_function, self.sleep, self.log
         )
-        self.metrics = EndpointMetrics(lambda: self.client("cloudwatch"), self.log)
+        self.metrics = EndpointMetrics(lambda: self.client("cloudwatch", ITSELF), self.log)
         self._close.append(self.metrics.close)
-        captured = CapturingHost(self._host_factory(self), lambda: self.client("s3"), self.log)
+        captured = CapturingHost(self._host_factory(self), lambda role: self.client("s3", role), self.log)
         self._routes.host = host = AsyncHost(
             captured,
-            s3=lambda: self.client("s3"),
-            sns=lambda: self.client("sns"),
+            client=self.client,
             instances=state.instances,
             record=self.metrics.record,
             log=self.log,
             region=self.region,
         )
         self._routes.submit = host.submit
-        sagemaker = self.client("sagemaker")
+        sagemaker = self.client("sagemaker", ITSELF)
         self._routes.endpoints = endpoints = EndpointOperations(
             host,
             sagemaker,
@@ -304,3 +347,25 @@ class LocalAws:
         self._close += [self._clients.clear, engine.close, host.close, self._lambdas.close, builds.close, jobs.close]
         server.start()
         self.log(f"the local AWS answers at {self.url}")
+
+
+class _DeployingServices:
+    """What CloudFormation's resource types use of a local AWS, with the permissions of a deployment."""
+
+    def __init__(self, aws: LocalAws) -> None:
+        self._aws = aws
+        self.open_mailbox = aws.open_mailbox
+        self.sleep = aws.sleep
+
+    def client(self, service: str) -> Any:
+        """See `Services`."""
+        return self._aws.client(service, CLOUDFORMATION)
+
+    def invoke_function(self, function: str, event: Mapping[str, Any]) -> Any:
+        """See `Services`."""
+        return self._aws.invoke_function(function, event, CLOUDFORMATION)
+
+    @property
+    def executions(self) -> Executions:
+        """See `Services`."""
+        return self._aws.executions

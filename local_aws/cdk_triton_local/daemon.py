@@ -334,7 +334,7 @@ def _host(aws: LocalAws, options: DaemonOptions) -> EndpointHost:
     from cdk_triton_local.triton import TritonHost
 
     return TritonHost(
-        s3=aws.client("s3"),
+        s3=lambda role: aws.client("s3", role),
         directory=aws.directory / "endpoints",
         max_loaded_models=options.max_loaded_models,
         log=aws.log,

@@ -79,7 +79,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonHost]:
     (directory / "s3" / "bucket" / "models").mkdir(parents=True)
     write_archive(directory / "repository", directory / "s3" / "bucket" / "models" / "echo.tar.gz")
     container = Container("none", "MultiModel", "s3://bucket/models/", {"SAGEMAKER_MULTI_MODEL": "true"})
-    host = TritonHost(DirectoryStore(directory / "s3"), directory / "host")
+    host = TritonHost(lambda role: DirectoryStore(directory / "s3"), directory / "host")
     try:
         host.deploy(Endpoint("echo", "echo-1", (Variant("AllTraffic", 1.0, "ml.g5.xlarge", container),)))
         yield host

@@ -130,7 +130,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def host(directory: Path) -> Iterator[TritonHost]:
-    host = TritonHost(DirectoryStore(directory / "s3"), directory / "host")
+    host = TritonHost(lambda role: DirectoryStore(directory / "s3"), directory / "host")
     try:
         for name in REPOSITORIES:
             environment = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": name}

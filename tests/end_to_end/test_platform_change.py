@@ -198,7 +198,7 @@ def write_tenants(directory: Path, ensembles: int) -> None:
 
 def with_room_for(models: int, aws: LocalAws) -> TritonHost:
     return TritonHost(
-        aws.client("s3"),
+        lambda role: aws.client("s3", role),
         aws.directory / "endpoints",
         models,
         aws.log,

@@ -82,7 +82,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
     hosts: list[TritonHost] = []
 
     def host(aws: LocalAws) -> TritonHost:
-        hosts.append(TritonHost(aws.client("s3"), directory / "host", log=lambda line: None))
+        hosts.append(TritonHost(lambda role: aws.client("s3", role), directory / "host", log=lambda line: None))
         return hosts[0]
 
     with LocalAws(directory / "aws", host_factory=host) as aws:

@@ -84,7 +84,7 @@ def client(model_assets: Path, directory: Path, tmp_path_factory: pytest.TempPat
         model_data_url="s3://bucket/fleet/",
         environment={"SAGEMAKER_MULTI_MODEL": "true", "SAGEMAKER_TRITON_LOG_VERBOSE": "true"},
     )
-    host = TritonHost(Archives(bucket), directory)
+    host = TritonHost(lambda role: Archives(bucket), directory)
     try:
         host.deploy(Endpoint("references", "references", (Variant("AllTraffic", 1.0, "ml.g5.xlarge", container),)))
         yield TritonClient("references", runtime=Runtime(host))

@@ -26,6 +26,7 @@ from cdk_triton_local.endpoints.hosting import (
     Invocation,
     Response,
     StreamedResponse,
+    Variant,
 )
 
 __all__ = ["AsyncHost", "async_of"]
@@ -64,8 +65,7 @@ class AsyncHost:
 
     Args:
         host: runs the endpoints.
-        s3: makes a boto3 S3 client.
-        sns: makes a boto3 SNS client.
+        client: makes a boto3 client of a service that calls with the execution role of the endpoint's model.
         instances: the number of instances of an endpoint; None if there is no such endpoint.
         record: gets the values of metrics: endpoint, variant (empty for those of the endpoint), name, value.
         log: gets one line per event.
@@ -76,22 +76,20 @@ class AsyncHost:
         self,
         host: EndpointHost,
         *,
-        s3: Callable[[], Any],
-        sns: Callable[[], Any],
+        client: Callable[[str, str], Any],
         instances: Callable[[str], int | None],
         record: Callable[[str, str, str, float], None],
         log: Callable[[str], None],
         region: str,
     ) -> None:
         self._host = host
-        self._s3 = s3
-        self._sns = sns
+        self._client = client
         self._instances = instances
         self._record = record
         self._log = log
         self._region = region
         self._queues: dict[str, AsyncQueue] = {}
-        self._variants: dict[str, str] = {}
+        self._variants: dict[str, Variant] = {}
 
     def deploy(self, endpoint: Endpoint) -> None:
         """Create or update an endpoint; see `EndpointHost.deploy`. An update keeps the requests in the queue."""
@@ -100,7 +98,7 @@ class AsyncHost:
         if config is None:
             self._drop(name)
             return
-        self._variants[name] = endpoint.variants[0].name
+        self._variants[name] = endpoint.variants[0]
         if name in self._queues:
             self._queues[name].config = config
         else:
@@ -184,9 +182,9 @@ class AsyncHost:
         try:
             body, failure = self._answer_or_failure(request)
             if failure is None:
-                self._put(request.output, body)
+                self._put(request, request.output, body)
             elif request.failure is not None:
-                self._put(request.failure, failure.encode())
+                self._put(request, request.failure, failure.encode())
             self._notify(request, config, failure)
         except Exception as error:  # nothing waits for this thread, so the log is the only place for the error
             self._log(f"endpoint {endpoint}: request {request.inference_id} was lost: {error}")
@@ -194,14 +192,14 @@ class AsyncHost:
         self._log(f"endpoint {endpoint}: request {request.inference_id} {failure or 'is answered'}")
 
     def _answer_or_failure(self, request: AsyncRequest) -> tuple[bytes, str | None]:
-        variant = self._variants.get(request.invocation.endpoint, "AllTraffic")
         invocation, failure = request.invocation, None
+        variant = self._variants[invocation.endpoint].name
         if request.waited > request.queue_seconds:
             self._record(invocation.endpoint, variant, "ExpiredRequests", 1)
             failure = f"The request expired after {request.queue_seconds:g} seconds in the queue."
         elif request.source is not None:
             try:
-                invocation = replace(invocation, body=self._get(request.source))
+                invocation = replace(invocation, body=self._get(request, request.source))
             except Exception as error:  # whatever S3 says
                 failure = f"Failed to download the request from {request.source}: {error}"
         if failure is None:
@@ -212,14 +210,17 @@ class AsyncHost:
         self._record(invocation.endpoint, variant, "InvocationFailures", 1)
         return b"", failure
 
-    def _get(self, uri: str) -> bytes:
+    def _client_for(self, service: str, request: AsyncRequest) -> Any:
+        return self._client(service, self._variants[request.invocation.endpoint].container.role)
+
+    def _get(self, request: AsyncRequest, uri: str) -> bytes:
         bucket, _, key = uri.removeprefix("s3://").partition("/")
-        found: bytes = self._s3().get_object(Bucket=bucket, Key=key)["Body"].read()
+        found: bytes = self._client_for("s3", request).get_object(Bucket=bucket, Key=key)["Body"].read()
         return found
 
-    def _put(self, uri: str, body: bytes) -> None:
+    def _put(self, request: AsyncRequest, uri: str, body: bytes) -> None:
         bucket, _, key = uri.removeprefix("s3://").partition("/")
-        self._s3().put_object(Bucket=bucket, Key=key, Body=body)
+        self._client_for("s3", request).put_object(Bucket=bucket, Key=key, Body=body)
 
     def _notify(self, request: AsyncRequest, config: AsyncConfig, failure: str | None) -> None:
         topic = config.success_topic if failure is None else config.error_topic
@@ -242,7 +243,7 @@ class AsyncHost:
             message["responseParameters"] = {"outputLocation": request.output}
         else:
             message["failureReason"] = failure
-        self._sns().publish(TopicArn=topic, Message=json.dumps(message))
+        self._client_for("sns", request).publish(TopicArn=topic, Message=json.dumps(message))
 
 
 def _checked_request(invocation: Invocation, config: AsyncConfig) -> AsyncRequest:

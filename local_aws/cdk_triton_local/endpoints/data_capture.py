@@ -54,15 +54,15 @@ class CapturingHost:
 
     Args:
         host: runs the endpoints.
-        s3: makes a boto3 S3 client.
+        s3: given the ARN of the execution role of the endpoint's model, makes a boto3 S3 client.
         log: gets a line if something could not be stored.
     """
 
-    def __init__(self, host: EndpointHost, s3: Callable[[], Any], log: Callable[[str], None]) -> None:
+    def __init__(self, host: EndpointHost, s3: Callable[[str], Any], log: Callable[[str], None]) -> None:
         self._host = host
         self._s3 = s3
         self._log = log
-        self._captures: dict[str, DataCapture] = {}
+        self._captures: dict[str, tuple[DataCapture, str]] = {}  # with the role
 
     def deploy(self, endpoint: Endpoint) -> None:
         """Create or update an endpoint; see `EndpointHost.deploy`."""
@@ -70,7 +70,7 @@ class CapturingHost:
         if endpoint.capture is None:
             self._captures.pop(endpoint.name, None)
         else:
-            self._captures[endpoint.name] = endpoint.capture
+            self._captures[endpoint.name] = (endpoint.capture, endpoint.variants[0].container.role)
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
         """Change the weights of variants; see `EndpointHost.set_weights`."""
@@ -92,10 +92,10 @@ class CapturingHost:
     def invoke(self, invocation: Invocation) -> Response:
         """Answer an invocation; see `EndpointHost.invoke`."""
         answer = self._host.invoke(invocation)
-        capture = self._captures.get(invocation.endpoint)
+        capture, role = self._captures.get(invocation.endpoint, (None, ""))
         if capture and answer.status == 200 and random.random() * 100 < capture.percentage:  # noqa: S311 no secret
             try:
-                self._keep(capture, invocation, answer)
+                self._keep(capture, role, invocation, answer)
             except Exception as error:  # a fault of S3 does not change the answer
                 self._log(f"endpoint {invocation.endpoint}: nothing captured: {error}")
         return answer
@@ -108,7 +108,7 @@ class CapturingHost:
         """Stop everything."""
         self._host.close()
 
-    def _keep(self, capture: DataCapture, invocation: Invocation, answer: Response) -> None:
+    def _keep(self, capture: DataCapture, role: str, invocation: Invocation, answer: Response) -> None:
         now, event = datetime.now(UTC), str(uuid.uuid4())
         data: dict[str, Any] = {}
         if capture.inputs:
@@ -125,7 +125,7 @@ class CapturingHost:
         variant = answer.headers.get(_VARIANT, "AllTraffic")
         name = f"{now:%Y/%m/%d/%H/%M-%S}-{now.microsecond // 1000:03}-{event}.jsonl"
         key = "/".join(part for part in (prefix, invocation.endpoint, variant, name) if part)
-        self._s3().put_object(Bucket=bucket, Key=key, Body=f"{json.dumps(line)}\n".encode())
+        self._s3(role).put_object(Bucket=bucket, Key=key, Body=f"{json.dumps(line)}\n".encode())
 
 
 def _side(mode: str, kind: str, body: bytes, encodings: Mapping[str, str]) -> dict[str, str]:

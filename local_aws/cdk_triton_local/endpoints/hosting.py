@@ -40,6 +40,7 @@ class Container:
         environment: the container's environment variables.
         model_cache: False where `MultiModelConfig.ModelCacheSetting` is `Disabled`: no model stays loaded.
         compressed: False where `ModelDataSource` names the prefix of a single model's files.
+        role: the ARN of the model's execution role, with which the endpoint calls other services.
     """
 
     image: str
@@ -48,6 +49,7 @@ class Container:
     environment: Mapping[str, str]
     model_cache: bool = True
     compressed: bool = True
+    role: str = ""
 
 
 @dataclass(frozen=True)

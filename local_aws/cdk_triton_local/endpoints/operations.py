@@ -390,4 +390,5 @@ def _container(model: Mapping[str, Any]) -> Container:
         environment={key: str(value) for key, value in container.get("Environment", {}).items()},
         model_cache=cache != "Disabled",
         compressed=not files,
+        role=model.get("ExecutionRoleArn", ""),
     )

@@ -57,6 +57,7 @@ class Application(Protocol):
     """The WSGI application that answers a connection's requests, with the parts that answer invocations."""
 
     signatures: Signatures
+    on_request: Callable[[SignedRequest], None] | None
     host: EndpointHost
     submit: Callable[[Invocation], Response]
 
@@ -105,8 +106,7 @@ class _Connection(MotoRequestHandler):
             self.close_connection = True  # the client has hung up
             return
         headers = _header_values(self.headers)
-        fault = self._application.signatures.fault(SignedRequest("POST", self.path, headers, lambda: body))
-        if fault:
+        if fault := self._fault(SignedRequest("POST", self.path, headers, lambda: body)):
             self._send(_denial(fault, headers))
             return
         invocation = Invocation(unquote(path["endpoint"]), headers, body)
@@ -153,7 +153,7 @@ class _Connection(MotoRequestHandler):
         body = functools.cache(self._plain_body)
         if not self.path.startswith(MAILBOX):
             request = SignedRequest(self.command, self.path, headers, body)
-            if fault := self._application.signatures.fault(request):
+            if fault := self._fault(request):
                 self._send(_denial(fault, headers), last=True)
                 return
         if "Transfer-Encoding" in headers:
@@ -168,6 +168,12 @@ class _Connection(MotoRequestHandler):
         finally:
             answer.close()
         self._send(Response(answer.status_code, dict(answer.headers), content))
+
+    def _fault(self, request: SignedRequest) -> str | None:
+        fault = self._application.signatures.fault(request)
+        if fault is None and self._application.on_request is not None:
+            self._application.on_request(request)
+        return fault
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
         """Log nothing: the services log what matters."""

@@ -28,7 +28,7 @@ from cdk_triton_local.endpoints import Response as Answer
 from cdk_triton_local.endpoints.components import ComponentOperations
 from cdk_triton_local.endpoints.operations import EndpointOperations, SageMakerError
 from cdk_triton_local.front.connection import HOST, MAILBOX, Listener
-from cdk_triton_local.front.signatures import Signatures
+from cdk_triton_local.front.signatures import Signatures, SignedRequest
 from cdk_triton_local.lambdas import FunctionError, NotRunError
 from cdk_triton_local.moto_state.dispatch import NoServiceError
 from cdk_triton_local.moto_state.missing import NoOperationError, missing_operation
@@ -92,6 +92,7 @@ class Routes:
 
     Attributes:
         signatures: the argument.
+        on_request: called with each request that is signed correctly, before it is answered; None by default.
         cloudformation: set before the server is started, like the attributes after it, because some need its URL.
     """
 
@@ -114,6 +115,7 @@ class Routes:
         log: Callable[[str], None],
     ) -> None:
         self.signatures = signatures
+        self.on_request: Callable[[SignedRequest], None] | None = None
         self._log = log
         self._moto = moto
         self._mailboxes: dict[str, ResponseMailbox] = {}

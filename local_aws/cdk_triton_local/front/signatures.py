@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 
 from botocore.utils import normalize_url_path
 
-__all__ = ["Signatures", "SignedRequest"]
+__all__ = ["Signatures", "SignedRequest", "key_and_service"]
 
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 _FIELD: Final = re.compile(r"(Credential|SignedHeaders|Signature)=([^,\s]+)")
@@ -82,6 +82,13 @@ class Signatures:
         if not hmac.compare_digest(_signature(request, claim, secret).encode(), claim.signature.encode()):
             return "the request is not signed with the secret of this local AWS"
         return None
+
+
+def key_and_service(request: SignedRequest) -> tuple[str, str]:
+    """The access key id that a request is signed with, and the name of the service in its signature."""
+    claim = _claim(request)
+    assert claim is not None  # `Signatures.fault` has accepted it
+    return claim.key, claim.scope.split("/")[2]
 
 
 def _claim(request: SignedRequest) -> _SignatureParts | None:

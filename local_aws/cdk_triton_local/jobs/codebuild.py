@@ -214,7 +214,8 @@ class CodeBuild:
             log_group=_log_group(wanted) or f"/aws/codebuild/{project['name']}",
             log_stream="/".join(filter(None, (_log_stream(wanted), stream))),
         )
-        build = Build(build_request, record, self._context, self._context.directory / "builds" / stream)
+        context = self._context.with_role(wanted["serviceRole"])
+        build = Build(build_request, record, context, context.directory / "builds" / stream)
         self._records[identifier] = record
         if token := request.get("idempotencyToken"):
             self._tokens[project["name"], token] = (self._clock(), copy.deepcopy(dict(request)), identifier)

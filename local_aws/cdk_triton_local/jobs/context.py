@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cdk_triton_local.process import ITSELF
+
 __all__ = ["LocalContext"]
+
+
+def _no_credentials(principal: str) -> Mapping[str, str]:
+    return {}
 
 
 @dataclass(frozen=True)
@@ -16,17 +22,34 @@ class LocalContext:
 
     Attributes:
         directory: the directory in which jobs run and logs are written.
-        environment: the variables that lead AWS clients to it.
-        client: gives a boto3 client of it.
+        variables: the variables that lead AWS clients to it.
+        client_as: gives a boto3 client of a service that calls as a principal (`process.Principals`).
         log: called with one line per event.
+        credentials: gives the variables with the credentials of a principal.
+        principal: who calls: the role of a job.
     """
 
     directory: Path
     region: str
     account: str
-    environment: Mapping[str, str]
-    client: Callable[[str], Any]
+    variables: Mapping[str, str]
+    client_as: Callable[[str, str], Any]
     log: Callable[[str], None]
+    credentials: Callable[[str], Mapping[str, str]] = _no_credentials
+    principal: str = ITSELF
+
+    def with_role(self, role: str) -> LocalContext:
+        """The same local AWS for a job with this role."""
+        return replace(self, principal=role)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables that lead the AWS clients of a job to the local AWS, with the credentials of its role."""
+        return {**self.variables, **self.credentials(self.principal)}
+
+    def client(self, service: str) -> Any:
+        """A boto3 client that calls with the role of the job."""
+        return self.client_as(service, self.principal)
 
     def arn(self, service: str, resource: str) -> str:
         """An ARN in this account and region."""

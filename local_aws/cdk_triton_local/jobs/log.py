@@ -10,12 +10,23 @@ from typing import IO, Any
 
 from botocore.exceptions import ClientError
 
-__all__ = ["JobLog"]
+__all__ = ["JobLog", "open_log_stream"]
 
 _MAX_EVENT_BYTES = 256 * 1024 - 26
 """Longest log event here, in bytes; the API takes 26 more as overhead (PutLogEvents)."""
 _MAX_BATCH = 10_000
 """Most events of one PutLogEvents."""
+
+
+def open_log_stream(logs: Any, group: str, stream: str) -> None:
+    """Create a log stream, and its log group only if there is none: a role may be allowed only the first."""
+    with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+        try:
+            logs.create_log_stream(logGroupName=group, logStreamName=stream)
+        except logs.exceptions.ResourceNotFoundException:
+            with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+                logs.create_log_group(logGroupName=group)
+            logs.create_log_stream(logGroupName=group, logStreamName=stream)
 
 
 class JobLog:
@@ -35,10 +46,7 @@ class JobLog:
         self._partial = b""
         file.parent.mkdir(parents=True, exist_ok=True)
         self._file: IO[bytes] = file.open("ab")
-        with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
-            logs.create_log_group(logGroupName=group)
-        with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
-            logs.create_log_stream(logGroupName=group, logStreamName=stream)
+        open_log_stream(logs, group, stream)
 
     def __enter__(self) -> JobLog:
         return self

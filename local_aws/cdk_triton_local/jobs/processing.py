@@ -72,7 +72,8 @@ class Processing:
             stopping = {"MaxRuntimeInSeconds": _DAY, **request.get("StoppingCondition", {})}
             wanted = {**request, "StoppingCondition": stopping}
             record = JobRecord({**_description(wanted), "ProcessingJobArn": arn})
-            job = ProcessingJob(wanted, record, self._context, LOG_GROUP, f"{name}/algo-1-{int(time.time())}")
+            context = self._context.with_role(request["RoleArn"])
+            job = ProcessingJob(wanted, record, context, LOG_GROUP, f"{name}/algo-1-{int(time.time())}")
             self._records[name] = record
 
             def run() -> None:

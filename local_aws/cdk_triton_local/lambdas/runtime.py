@@ -7,7 +7,7 @@ moto keeps a function's settings and code. The runtime reads them at each invoca
 All functions together have as many concurrent executions as those of a new account (`executions`), and a function can
 be made inactive (`inactive`).
 
-Memory limits, layers, IAM permissions, and any runtime but Python are not modelled (functions
+Memory limits, layers, and any runtime but Python are not modelled (functions
 run on the interpreter that runs this process, whatever version they name).
 """
 
@@ -70,10 +70,12 @@ class FunctionCode:
     Attributes:
         code: the deployment package, a ZIP.
         timeout: seconds.
+        role: the ARN of its execution role.
     """
 
     name: str
     arn: str
+    role: str
     runtime: str
     handler: str
     timeout: float
@@ -83,7 +85,7 @@ class FunctionCode:
     @cached_property
     def version(self) -> str:
         """A text that differs whenever the function needs a new process."""
-        settings = json.dumps([self.handler, self.timeout, dict(self.environment)], sort_keys=True)
+        settings = json.dumps([self.handler, self.timeout, self.role, dict(self.environment)], sort_keys=True)
         return hashlib.sha256(self.code + settings.encode()).hexdigest()[:16]
 
 
@@ -92,9 +94,10 @@ class LambdaRuntime:
 
     Args:
         directory: the directory for unpacked code, and for logs in `logs/lambda-<name>.log`.
-        environment: the variables that every function gets in addition to its own: region, credentials, endpoint.
+        environment: given the ARN of an execution role, returns the variables that a function gets in addition to its
+            own: region, credentials, endpoint.
         look_up: returns the function with a name, or None.
-        publish: called after each invocation, with the name of the function and what it printed.
+        publish: called after each invocation, with the function and what it printed.
 
     Attributes:
         executions: the executions of all functions that run at once.
@@ -104,9 +107,9 @@ class LambdaRuntime:
     def __init__(
         self,
         directory: Path,
-        environment: Mapping[str, str],
+        environment: Callable[[str], Mapping[str, str]],
         look_up: Callable[[str], FunctionCode | None],
-        publish: Callable[[str, str], None] = lambda name, text: None,
+        publish: Callable[[FunctionCode, str], None] = lambda function, text: None,
     ) -> None:
         self.executions = Executions()
         self.inactive = InactiveFunctions()
@@ -145,7 +148,7 @@ class LambdaRuntime:
                 return worker.ask(event)
             finally:
                 if printed := self._new_output(name):
-                    self._publish(name, printed)
+                    self._publish(code, printed)
                 if worker.usable:
                     self._give_back(code, worker)
 
@@ -178,7 +181,7 @@ class LambdaRuntime:
     def _new_worker(self, code: FunctionCode) -> _Worker:
         """`_idle_or_new_worker` has added it to `_starting`."""
         try:
-            worker = _Worker(code, self._unpack(code), self._environment, self._log_file(code.name))
+            worker = _Worker(code, self._unpack(code), self._environment(code.role), self._log_file(code.name))
         finally:
             with self._changed:
                 self._starting -= 1

@@ -42,11 +42,11 @@ def correct_machines() -> None:
     logging.getLogger(preprocessor.__name__).setLevel(logging.ERROR)
 
 
-def let_machines_use(client: Callable[[str], Any]) -> Callable[[], None]:
+def let_machines_use(client: Callable[[str, str], Any]) -> Callable[[], None]:
     """Give moto's interpreter the clients with which it calls other services.
 
     Args:
-        client: makes a boto3 client of a service at the local AWS.
+        client: makes a boto3 client of a service that calls as a principal, the role of a machine.
 
     Returns:
         A function that removes them again.
@@ -59,8 +59,9 @@ def let_machines_use(client: Callable[[str], Any]) -> Callable[[], None]:
     )
     from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils as task
 
-    def boto_client_for(service: str, **_: Any) -> Any:
-        return _LambdaClient(client(service)) if service == "lambda" else client(service)
+    def boto_client_for(service: str, *, state_credentials: Any, **_: Any) -> Any:
+        made = client(service, state_credentials.role_arn)
+        return _LambdaClient(made) if service == "lambda" else made
 
     names = [vars(module) for module in (reader, writer, task)]
     originals = [each["boto_client_for"] for each in names]

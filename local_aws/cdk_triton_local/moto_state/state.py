@@ -52,7 +52,7 @@ class MotoState:
         answer: Iterable[bytes] = self._application(environ, start_response)
         return answer
 
-    def let_machines_use(self, client: Callable[[str], Any]) -> Callable[[], None]:
+    def let_machines_use(self, client: Callable[[str, str], Any]) -> Callable[[], None]:
         """Give the interpreter of state machines its clients, by service; returns a function that removes them."""
         return let_machines_use(client)
 
@@ -122,6 +122,7 @@ class MotoState:
         return FunctionCode(
             name=function.function_name,
             arn=function.function_arn,
+            role=function.role,
             runtime=function.run_time or "",
             handler=function.handler or "",
             timeout=float(function.timeout),

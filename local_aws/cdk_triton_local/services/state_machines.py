@@ -90,7 +90,7 @@ class StateMachines:
 
     Args:
         client: a boto3 client of Step Functions at the local AWS.
-        invoke: runs a Lambda function.
+        invoke: runs a Lambda function for a principal, the role of the machine.
         sleep: waits, or raises LocalError if the local AWS is being stopped.
         log: called with a line for each execution that fails.
     """
@@ -98,7 +98,7 @@ class StateMachines:
     def __init__(
         self,
         client: Callable[[], Any],
-        invoke: Callable[[str, Any], Any],
+        invoke: Callable[[str, Any, str], Any],
         sleep: Callable[[float], None],
         log: Callable[[str], None],
     ) -> None:
@@ -116,13 +116,13 @@ class StateMachines:
 
         def run() -> None:
             try:
-                self._run(definition, data)
+                self._run(definition, machine["roleArn"], data)
             except (LocalError, LookupError) as error:
                 self._log(f"the execution {request.get('name')} of {machine['name']} failed: {error}")
 
         threading.Thread(target=run, name=f"execution-{request.get('name')}", daemon=True).start()
 
-    def _run(self, definition: Mapping[str, Any], data: dict[str, Any]) -> None:
+    def _run(self, definition: Mapping[str, Any], role: str, data: dict[str, Any]) -> None:
         deadline = time.monotonic() + float(definition.get("TimeoutSeconds", 99_999_999))
         name, pause = definition["StartAt"], _FIRST_PAUSE
         while name:
@@ -131,7 +131,7 @@ class StateMachines:
             state = definition["States"][name]
             match state["Type"]:
                 case "Task":
-                    name = self._run_task(state, data)
+                    name = self._run_task(state, role, data)
                 case "Choice":
                     chosen = (each["Next"] for each in state["Choices"] if _holds(each, data))
                     name = next(chosen, state["Default"])
@@ -142,12 +142,12 @@ class StateMachines:
                 case _:
                     name = ""
 
-    def _run_task(self, state: Mapping[str, Any], data: dict[str, Any]) -> str:
+    def _run_task(self, state: Mapping[str, Any], role: str, data: dict[str, Any]) -> str:
         """Return the next state, or "" if the execution ends."""
         retried = Counter[int]()
         while True:
             try:
-                result = self._invoke(state["Resource"], data)
+                result = self._invoke(state["Resource"], data, role)
             except LocalError as error:
                 name, cause = _error_and_cause(error)
                 again = next((n for n, each in enumerate(state.get("Retry", [])) if _matches(each, name)), None)

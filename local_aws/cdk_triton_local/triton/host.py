@@ -54,7 +54,8 @@ class TritonHost:
     started.
 
     Args:
-        s3: a boto3 S3 client, or anything with its `get_object`.
+        s3: given the ARN of an execution role, returns a boto3 S3 client that calls with it, or anything with its
+            `get_object`.
         directory: for unpacked model data, the backend directory and logs; `directory/logs/<endpoint>/<variant>.log`
             is the output of the servers of a variant, one after the other. One host per directory.
         max_loaded_models: how many target models a multi-model variant holds at a time; the least recently used one is
@@ -75,7 +76,7 @@ class TritonHost:
 
     def __init__(
         self,
-        s3: ObjectStore,
+        s3: Callable[[str], ObjectStore],
         directory: Path,
         max_loaded_models: int = 4,
         log: Callable[[str], None] = lambda line: None,

@@ -44,14 +44,14 @@ class VariantSettings:
 
     Attributes:
         server: for its servers.
-        store: where the model data is.
+        store: given the ARN of an execution role, returns where the model data is.
         max_loaded_models: how many target models a multi-model variant holds at a time.
         closing: set when the host closes; a server that is starting is then given up.
         log: gets a line per event.
     """
 
     server: ServerSettings
-    store: ObjectStore
+    store: Callable[[str], ObjectStore]
     max_loaded_models: int
     closing: threading.Event
     log: Callable[[str], None]
@@ -171,7 +171,7 @@ class RunningVariant:
     def _fetch_model_data(self) -> None:
         if not self.is_multi_model:
             fetch = fetch_archive if self._container.compressed else fetch_files
-            fetch(self._settings.store, self._location, self._repository)
+            fetch(self._settings.store(self._container.role), self._location, self._repository)
             use_cpu_instances(self._repository)
         else:
             self._repository.mkdir(parents=True)  # `serve` starts a multi-model server with an empty repository
@@ -193,7 +193,7 @@ class RunningVariant:
             return _Generation(server, None)
         models = TargetModels(
             server,
-            self._settings.store,
+            self._settings.store(self._container.role),
             self._location,
             self._directory / "models",
             limit=self._settings.max_loaded_models,

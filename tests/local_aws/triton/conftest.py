@@ -75,7 +75,7 @@ class Bench:
         self.directory = directory
         self.s3 = S3Double()
         self.lines: list[str] = []
-        self.host = TritonHost(self.s3, directory, log=self.lines.append, **settings)
+        self.host = TritonHost(lambda role: self.s3, directory, log=self.lines.append, **settings)
 
     def single(self, name: str, data: bytes, *, environment: Mapping[str, str] | None = None) -> None:
         """Deploy a single-model endpoint."""

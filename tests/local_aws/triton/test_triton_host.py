@@ -237,7 +237,7 @@ def host_process(tmp_path: Path, adder: Any) -> Iterator[subprocess.Popen[bytes]
         class Files:
             def get_object(self, *, Bucket, Key):
                 return {{"Body": open({str(tmp_path)!r} + "/" + Key, "rb")}}
-        host = TritonHost(Files(), Path({str(tmp_path)!r}))
+        host = TritonHost(lambda role: Files(), Path({str(tmp_path)!r}))
         container = Container("image", "SingleModel", "s3://bucket/model.tar.gz", {{}})
         host.deploy(Endpoint("one", "config", (Variant("AllTraffic", 1.0, "ml.g5.xlarge", container),)))
         print("ready", flush=True)
