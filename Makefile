@@ -26,19 +26,22 @@ demo: setup ## two ensembles on one multi-model endpoint, on this machine
 reference: setup ## all five reference systems on this machine, each asked and taken down again
 	@python -m examples.reference_systems
 
+# It judges the permissions, and only tests use it (see the README.md beside it).
+JUDGE := tests/permissions/judge/node_modules/installed
+
 # Three files at a time, because tests that deploy wait a lot.
 PYTEST := pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
-test: setup ## the tests of everything
+test: setup $(JUDGE) ## the tests of everything
 	@$(PYTEST) -m "not long"
 
 test-fast: setup ## the tests without servers, the CDK and slow ones: two to three minutes
 	@$(PYTEST) -m "not slow and not server and not cdk and not long"
 
-test-hosting: setup ## the tests of the constructs and of their security
-	@$(PYTEST) tests/hosting tests/security
+test-hosting: setup $(JUDGE) ## the tests of the constructs and of their security
+	@$(PYTEST) tests/hosting tests/permissions tests/security
 
-test-long: setup ## whole runs: the demo, the reference systems, another user, the pages for contributors
+test-long: setup $(JUDGE) ## whole runs: the demo, the reference systems, another user, the pages for contributors
 	@pytest -m long --numprocesses 3 --dist load --maxschedchunk 1
 
 check-rule: setup ## everything that judges one rule, such as CODE=CT101: some seconds
@@ -70,7 +73,7 @@ lock: $(VENV)/installed ## pin every dependency, with hashes, after a change of 
 		--no-header --no-annotate --quiet -o requirements-bootstrap.lock
 
 clean: ## remove what the targets above made; `git clean -fdX model_assets` removes the weights too (up to 1.6 GB)
-	rm -rf $(VENV) node_modules cdk.out site dist .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) node_modules tests/permissions/judge/node_modules cdk.out site dist .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # A half-finished installation has no stamp and is taken up again. uv installs what pip would, in a tenth of the time.
 $(VENV)/installed: requirements.lock requirements-bootstrap.lock pyproject.toml
@@ -85,4 +88,8 @@ $(VENV)/installed: requirements.lock requirements-bootstrap.lock pyproject.toml
 node_modules/installed: package-lock.json package.json $(VENV)/installed
 	@echo "Installing the CDK CLI into node_modules ..."
 	@npm ci --loglevel=error --no-progress --no-audit --no-fund
+	@touch $@
+
+$(JUDGE): tests/permissions/judge/package-lock.json $(VENV)/installed
+	@npm ci --prefix tests/permissions/judge --loglevel=error --no-progress --no-audit --no-fund
 	@touch $@

@@ -1,0 +1,70 @@
+"""The table of what the roles are needed for, as questions for the judge."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.permissions.judging import Decision, Document, Policies, Request, document
+from tests.permissions.templates import ACCOUNT, REGION
+
+if TYPE_CHECKING:
+    from tests.permissions.templates import Templates
+
+__all__ = ["Demand", "decisions_of", "demands"]
+
+PLACES = {"account": ACCOUNT, "region": REGION, "place": f"{REGION}:{ACCOUNT}"}
+
+
+@dataclass(frozen=True)
+class Demand:
+    """A row of demands.toml, whose first lines explain the fields."""
+
+    roles: str
+    actions: list[str]
+    resources: list[str] = field(default_factory=lambda: ["*"])
+    context: Mapping[str, str | list[str]] = field(default_factory=dict)
+    denied: bool = False
+    made_by: str = ""
+    guide: str = ""
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"made by {self.made_by}" if self.made_by else f"{self.why}: {self.guide}"
+
+
+def demands() -> list[Demand]:
+    """The rows."""
+    text = Path(__file__).with_name("demands.toml").read_text(encoding="utf-8")
+    return [Demand(**row) for row in tomllib.loads(text)["demand"]]
+
+
+def decisions_of(demand: Demand, templates: Templates) -> Iterator[Decision]:
+    """Ask each role of a row for each action on each resource, with each value of the condition keys."""
+
+    def filled(text: str) -> str:
+        return re.sub(r"\{(\w+)\}", lambda found: {**PLACES, **templates.names}[found[1]], text).replace("*", "any")
+
+    values = [[each] if isinstance(each, str) else each for each in demand.context.values()]
+    for role in (role for name, role in templates.roles.items() if re.fullmatch(demand.roles, name)):
+        policies = tuple(document(policy) for policy in role.policies)
+        for action, resource, sent in product(demand.actions, demand.resources, product(*values)):
+            context = {key: filled(value) for key, value in zip(demand.context, sent, strict=True)}
+            arn = None if resource == "*" else filled(resource)  # any resource that the action has
+            of_resource = _resource_policy(arn or "", templates)
+            yield Decision(
+                f"arn:aws:iam::{ACCOUNT}:role/{role.name}",
+                Request(action, arn, context),
+                Policies(policies, resource=of_resource),
+                str(demand),
+            )
+
+
+def _resource_policy(arn: str, templates: Templates) -> Document | None:
+    found = templates.resource_policies.get(arn.partition("/")[0] if ":s3:" in arn else arn)
+    return None if found is None else document(found)

@@ -1,0 +1,189 @@
+"""The policies of every role allow what AWS or this project demands of them, and nothing else.
+
+`demands.toml` has the demands, and a judge that nobody here wrote decides (`judge/README.md`).
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import reduce
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from aws_cdk.assertions import Template
+from tests.hosting.conftest import ROOT
+from tests.permissions.demands import decisions_of, demands
+from tests.permissions.judging import Decision, Verdict, document, judge
+from tests.permissions.templates import ACCOUNT, Templates
+from tests.security.everything import add_everything
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+
+@pytest.fixture(name="everything", scope="module")
+def _everything(shared_world: World) -> Templates:
+    stacks = add_everything(shared_world, shared_world.app())
+    return Templates([Template.from_stack(stack).to_json() for stack in stacks])
+
+
+HANDLER = "tests/handlers/calls.json"
+
+
+class Judged(NamedTuple):
+    """The requests of the table that get the wrong answer, and the parts of policies that no request needs."""
+
+    unmet: list[str]
+    needless: list[str]
+
+
+def judged(templates: Templates) -> Judged:
+    """Judge the policies by the table, then each part of a policy by the requests that need it."""
+    wanted = [(demand.denied, decision) for demand in demands() for decision in decisions_of(demand, templates)]
+    verdicts = judge([decision for _, decision in wanted], ACCOUNT)
+    unmet = [
+        f"{decision}{f': {verdict.error}' if verdict.error else ''}"
+        for (denied, decision), verdict in zip(wanted, verdicts, strict=True)
+        if verdict.allowed == denied or verdict.error or verdict.ignored
+    ]
+    decisive = _decisive(wanted, verdicts)
+    needless = [
+        f"{name}: {part} of {json.dumps(statement)}"
+        for name, role in templates.roles.items()
+        for policy in role.policies
+        for number, statement in enumerate(policy["Statement"])
+        if statement["Effect"] == "Allow"
+        for part in (*several(statement["Action"]), *several(statement["Resource"]))
+        if (name, document(policy), number, part) not in decisive
+    ]
+    return Judged(unmet, needless + _without_effect(templates, wanted))
+
+
+def _decisive(wanted: list[tuple[bool, Decision]], verdicts: list[Verdict]) -> set[tuple[str, str, int, str]]:
+    """The actions and resources without which a request is denied.
+
+    These are the action and the resource of the only statement that allows a request, if only they match.
+    """
+    found = set()
+    for (_, decision), verdict in zip(wanted, verdicts, strict=True):
+        if len(verdict.grants) == 1:
+            (grant,) = verdict.grants
+            place = (decision.principal.rpartition("/")[2], grant.policy, grant.statement)
+            found |= {(*place, *parts) for parts in (grant.actions, grant.resources) if len(parts) == 1}
+    return found
+
+
+def _without_effect(templates: Templates, wanted: list[tuple[bool, Decision]]) -> list[str]:
+    """The values of conditions, and the denied actions, that can be taken away while every answer stays the same."""
+    changed: list[tuple[str, list[tuple[bool, Decision]]]] = []
+    for name, role in templates.roles.items():
+        mine = [each for each in wanted if each[1].principal.endswith(f"/{name}") and each[1].request.context]
+        for policy in role.policies:
+            for part, shorter in _shorter(policy):
+                other = tuple(document(shorter if each is policy else each) for each in role.policies)
+                asked = [
+                    (denied, replace(each, policies=replace(each.policies, identity=other))) for denied, each in mine
+                ]
+                changed.append((f"{name}: {part}", asked))
+    verdicts = iter(judge([decision for _, asked in changed for _, decision in asked], ACCOUNT))
+    answers = [(part, asked, list(islice(verdicts, len(asked)))) for part, asked in changed]
+    return [
+        part
+        for part, asked, given in answers
+        if all(verdict.allowed != denied for (denied, _), verdict in zip(asked, given, strict=True))
+    ]
+
+
+def _shorter(policy: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The policy without each of its denied actions, and without each value of a condition with several values."""
+    for number, statement in enumerate(policy["Statement"]):
+        places = [["Action"]] if statement["Effect"] == "Deny" else []
+        conditions = statement.get("Condition", {})
+        places += [["Condition", operator, key] for operator, keys in conditions.items() for key in keys]
+        for place in places:
+            values = reduce(lambda part, key: part[key], place, statement)
+            for value in values if isinstance(values, list) else ():
+                copied = copy.deepcopy(policy)
+                reduce(lambda part, key: part[key], place, copied["Statement"][number]).remove(value)
+                yield f"{value} of {json.dumps(statement)}", copied
+
+
+def several(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def test_the_handler_needs_what_its_calls_need() -> None:
+    recorded = json.loads((ROOT / HANDLER).read_text(encoding="utf-8"))
+
+    demanded = {action for demand in demands() if demand.made_by == HANDLER for action in demand.actions}
+    assert demanded == {action for call in recorded for action in call["actions"]}
+
+
+@pytest.fixture(name="result", scope="module")
+def _result(everything: Templates) -> Judged:
+    return judged(everything)
+
+
+@pytest.mark.slow
+def test_the_roles_may_do_what_is_demanded(result: Judged) -> None:
+    assert result.unmet == []
+
+
+def test_the_roles_may_do_nothing_else(result: Judged) -> None:
+    assert result.needless == []
+
+
+def statement_of(templates: Templates, role: str, action: str) -> dict[str, Any]:
+    """The first statement of a role with an action."""
+    policies = templates.roles[role].policies
+    found: dict[str, Any] = next(
+        each for policy in policies for each in policy["Statement"] if action in several(each["Action"])
+    )
+    return found
+
+
+def scoped_network(templates: Templates) -> None:
+    """The guide forbids resources in the policy of a Processing job in a VPC."""
+    statement = statement_of(templates, "StoreProcessingRole", "ec2:CreateNetworkInterface")
+    statement["Resource"] = "arn:aws:ec2:eu-west-1:111122223333:network-interface/eni-1"
+
+
+def no_encryption(templates: Templates) -> None:
+    """The guide demands this of a Processing job whose output has a key."""
+    statement_of(templates, "StoreProcessingRole", "kms:Encrypt")["Action"].remove("kms:Encrypt")
+
+
+def other_executions(templates: Templates) -> None:
+    """The guide to distributed maps has another form of these ARNs."""
+    statement = statement_of(templates, "FleetPublisherStateMachineRole", "states:RedriveExecution")
+    statement["Resource"] = [each for each in statement["Resource"] if each.endswith("/*")]
+
+
+def grants_of_the_key(templates: Templates) -> None:
+    """With this permission, the code of a build could let anybody use the key."""
+    statement_of(templates, "StoreProcessingRole", "kms:Encrypt")["Action"].append("kms:CreateGrant")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "unmet", "needless"),
+    [
+        (scoped_network, "ec2:CreateNetworkInterface", "network-interface/eni-1"),
+        (no_encryption, "kms:Encrypt", None),
+        (other_executions, "states:RedriveExecution", None),
+        (grants_of_the_key, None, "kms:CreateGrant"),
+    ],
+)
+def test_a_fault_of_a_policy_is_found(
+    everything: Templates, change: Callable[[Templates], None], unmet: str | None, needless: str | None
+) -> None:
+    changed = copy.deepcopy(everything)
+    change(changed)
+
+    found = judged(changed)
+    for sentences, part in zip(found, (unmet, needless), strict=True):
+        assert any(part in each for each in sentences) if part else sentences == []
