@@ -19,6 +19,7 @@ import pytest
 from cdk_triton.checks.documentation import Example
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import Finding, ModelRepository
+from sample_repositories.files import SERIALIZED_PIPELINE
 from sample_repositories.torch_models import torchscript
 
 HERE = Path(__file__).parent
@@ -211,9 +212,11 @@ def check(system: Example, directory: Path) -> tuple[Finding, ...]:
 
 
 def content(name: str, text: str) -> bytes:
-    """What a text stands for: an ONNX file in ONNX's text form, TorchScript as a signature, a .tar.gz as a list."""
+    """What a text stands for: an ONNX file in ONNX's text form, TorchScript as a signature, a .tar.gz as a list; any pipeline."""
     if name.endswith(".pt"):
         return torchscript(text.strip())
+    if name.endswith(".dali"):
+        return SERIALIZED_PIPELINE
     if name.endswith(".onnx"):
         return bytes(onnx.parser.parse_model(text).SerializeToString())
     if name.endswith(".tar.gz"):
