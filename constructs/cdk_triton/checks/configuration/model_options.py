@@ -29,7 +29,7 @@ _COUNT: Reader = (  # nothing is as if the parameter were not there
     "a whole number from 0 on",
 )
 
-_READERS: Mapping[str, Mapping[str, Reader]] = {
+READERS: Mapping[str, Mapping[str, Reader]] = {
     "onnxruntime": {
         "execution_mode": (
             re.compile(r"\s*[+]?0*[01](?!\d).*", re.DOTALL),
@@ -200,7 +200,7 @@ def unreadable_parameter(each: ConfiguredModel) -> Iterator[Problem]:
     parameters, platform = each.config.parameters, each.context.platform
     if not parameters or is_newer_than_schema(platform):
         return
-    readers = _READERS.get(known_backend(each.context, each.model), {})
+    readers = READERS.get(known_backend(each.context, each.model), {})
     for name in sorted(set(parameters) & set(readers)):
         value, (accepted, words, values) = parameters[name].string_value, readers[name]
         is_read = platform is None or name not in _SINCE or not is_older(platform, _SINCE[name])

@@ -1,0 +1,80 @@
+"""CT296: the names of parameters; CT189, CT814 and CT852 have those of Python, tree and PyTorch models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.configuration.model_options import READERS
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.completion import known_backend
+from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.triton.findings import Severity
+
+# Backend → the parameters that it reads besides those whose values CT228 checks: src/onnxruntime.cc, src/openvino.cc,
+# src/model_state.cc of tensorrt_backend, src/parameters.h of dali_backend.
+_MORE = {
+    "dali": ("num_threads", "split_along_outer_axis"),
+    "onnxruntime": (
+        "arena_extend_strategy",
+        "cudnn_conv_algo_search",
+        "do_copy_in_default_stream",
+        "gpu_mem_limit",
+        "memory.enable_memory_arena_shrinkage",
+        "session.use_device_allocator_for_initializers",
+    ),
+    "openvino": (
+        "CPU_EXTENSION_PATH",
+        "ENABLE_BATCH_PADDING",
+        "RESHAPE_IO_LAYERS",
+        "SKIP_OV_DYNAMIC_BATCHSIZE",
+        "TARGET_DEVICE",
+    ),
+    "tensorrt": ("enable_multi_device", "multi_device_gpus", "multi_device_per_rank_engines"),
+}
+
+
+@rule(
+    "CT296",
+    Severity.WARNING,
+    "a parameter has nearly the name of one that the backend reads",
+    source=backend("onnxruntime_backend", "src/onnxruntime.cc", 801, 895),
+)
+def misspelt_parameter(context: CheckContext) -> Iterator[Problem]:
+    """The DALI, ONNX Runtime, OpenVINO and TensorRT backends ignore a parameter that they do not know.
+
+    The server reports no error for a misspelt name, and serves the model without the setting.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "x" data_type: TYPE_FP32 dims: 4 }
+        output { name: "y" data_type: TYPE_FP32 dims: 4 }
+        parameters { key: "arena_extend_strategie" value { string_value: "1" } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "x" data_type: TYPE_FP32 dims: 4 }
+        output { name: "y" data_type: TYPE_FP32 dims: 4 }
+        parameters { key: "arena_extend_strategy" value { string_value: "1" } }
+
+    Limits:
+        The rule reports a name only if it is similar to the name of a parameter.
+    """
+    suggestions = Suggestions()
+    for each in configured(context):
+        name_of = known_backend(context, each.model)
+        if not each.config.parameters or name_of not in _MORE:
+            continue
+        known = {name.lower(): name for name in (*READERS.get(name_of, ()), *_MORE[name_of])}
+        for name in sorted(set(each.config.parameters).difference(known.values())):
+            meant = suggestions.closest(name.lower(), known)
+            if meant is not None:
+                yield each.problem(
+                    f'parameters["{name}"]',
+                    f"the backend {name_of} does not read the parameter {name!r} of {each.name!r}",
+                    f"did you mean {known[meant]!r}?",
+                )
