@@ -1,4 +1,4 @@
-"""The rules CT825 to CT827: dims and parameters against the features and classes of a model."""
+"""The rules CT825 to CT827, and CT829: dims and parameters against the features and classes of a model."""
 
 from __future__ import annotations
 
@@ -127,3 +127,21 @@ def test_a_regression_is_no_classifier(
     config = fil(CONFIG, is_classifier=is_classifier, threshold="0.5", predict_proba=proba)
     found = shapes(write, messages, config, xgboost_json(objective=objective))
     assert found == [("CT827", PATH, 'parameters["is_classifier"]')] * is_found
+
+
+@pytest.mark.parametrize(
+    ("objective", "parameters", "expected"),
+    [
+        ("multiclassova num_class:3 sigmoid:1", {"is_classifier": "true", "predict_proba": "true"}, True),
+        ("multiclassova num_class:3 sigmoid:1", {"is_classifier": "false"}, False),
+        ("multiclass num_class:3", {"is_classifier": "true", "predict_proba": "true"}, False),
+    ],
+)
+def test_probabilities_of_one_class_against_all(
+    messages: Messages, write: Write, objective: str, parameters: dict[str, str], expected: bool
+) -> None:
+    model = f"tree\nnum_class=3\nmax_feature_idx=3\nobjective={objective}\nend of trees\n"
+    given = {"model_type": "lightgbm", "threshold": "0.5", **parameters}
+    config = fil(CONFIG.replace("dims: 1", "dims: 3"), **given)
+    found = messages.of(write({PATH: config, "model/1/model.txt": model.encode()}, base={}).check())
+    assert found == [("CT829", PATH, 'parameters["predict_proba"]')] * expected

@@ -1,4 +1,4 @@
-"""CT825 to CT827: whether dims and parameters fit the features and classes of a tree model."""
+"""CT825 to CT827, and CT829: whether dims and parameters fit the features and classes of a tree model."""
 
 from __future__ import annotations
 
@@ -221,4 +221,55 @@ def regression_as_classifier(each: FilForest) -> Iterator[Problem]:
             f"{given.classifier} is 'true', but {each.file.each.path} is a regression{kind}, so FIL would respond with "
             "0 or 1 instead of the predictions",
             f'write "false" for {given.classifier}',
+        )
+
+
+@forest_rule(
+    "CT829",
+    Severity.WARNING,
+    "FIL computes other probabilities than LightGBM",
+    source=backend("fil_backend", "src/tl_model.h", 48, 58),
+)
+def one_against_all(each: FilForest) -> Iterator[Problem]:
+    """LightGBM's objective `multiclassova` has a probability of its own for each class.
+
+    With `predict_proba`, FIL makes all probabilities of a model with several classes a softmax, whose sum is 1. The
+    likeliest class is the same, but the values are not LightGBM's.
+
+    Example:
+        # model/config.pbtxt
+        backend: "fil"
+        max_batch_size: 8
+        input { name: "input__0" data_type: TYPE_FP32 dims: 4 }
+        output { name: "output__0" data_type: TYPE_FP32 dims: 3 }
+        parameters { key: "model_type" value { string_value: "lightgbm" } }
+        parameters { key: "is_classifier" value { string_value: "true" } }
+        parameters { key: "threshold" value { string_value: "0.5" } }
+        parameters { key: "predict_proba" value { string_value: "true" } }
+        # model/1/model.txt
+        tree
+        num_class=3
+        max_feature_idx=3
+        objective=multiclassova num_class:3 sigmoid:1
+        end of trees
+
+    Instead:
+        # model/config.pbtxt
+        backend: "fil"
+        max_batch_size: 8
+        input { name: "input__0" data_type: TYPE_FP32 dims: 4 }
+        output { name: "output__0" data_type: TYPE_FP32 dims: 3 }
+        parameters { key: "model_type" value { string_value: "lightgbm" } }
+        parameters { key: "is_classifier" value { string_value: "false" } }
+
+    Limits:
+        The rule does not know the objective of a Treelite checkpoint.
+    """
+    if each.forest.objective == "multiclassova" and each.parameters.boolean("predict_proba"):
+        yield each.owner.problem(
+            'parameters["predict_proba"]',
+            f"{each.file.each.path} has the objective multiclassova, but with predict_proba FIL responds with a "
+            "softmax of all classes instead of LightGBM's probabilities",
+            f"set {each.parameters.classifier} to false, and remove predict_proba; or train with the objective "
+            "multiclass",
         )
