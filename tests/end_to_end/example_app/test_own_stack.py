@@ -11,10 +11,11 @@ TEXT = "Der Himmel ist blau und die Sonne scheint."
 
 
 def write_project(shell: Any, directory: Path, name: str) -> None:
-    """A project whose ensemble calls German by this name."""
+    """A project whose ensemble, and its golden request, call German by this name."""
     shell.run("cdk-triton", "init", str(directory))
-    model = directory / "models" / "label" / "1" / "model.py"
-    model.write_text(model.read_text().replace("German", name))
+    for file in ("label/1/model.py", "cdk-triton.toml"):
+        path = directory / "models" / file
+        path.write_text(path.read_text().replace("German", name))
 
 
 @pytest.fixture
