@@ -3,7 +3,8 @@
 moto's backends belong to the process, so one process holds one local AWS.
 
 * `state` reads moto's state for the rest of the local AWS, and resets it;
-* `corrections` makes every correction; `scaling`, `roles`, `machines` and `objects` contain those of their services;
+* `corrections` makes every correction; `scaling`, `roles`, `machines`, `objects` and `overwriting` contain some of
+  them;
 * `dispatch` finds the service of a request, or names the one that moto does not have; requests to IAM wait for each
   other;
 * `missing` makes the error for an operation that moto does not implement;
@@ -16,6 +17,9 @@ These methods of moto are replaced. A test fails when moto no longer has one of 
 * `moto.s3.models.FakeKey.__getstate__`: moto copies the content of every object of a bucket for each page of
   ListObjectVersions, and keeps the copies;
 * `moto.s3.models.FakeKey.__setstate__`: the same;
+* `moto.s3.responses.S3Response.upload_part_copy`: moto copies a part although its source is not the object that the
+  request expects;
+* `moto.sagemaker.models.SageMakerModelBackend.add_tags`: moto keeps the old value of a tag beside the new one;
 * `moto.sagemaker.models.FakeEndpointConfig.validate_instance_type`: moto's list of instance types ends with g4dn,
   p3 and inf1;
 * `moto.sagemaker.models.FakeEndpointConfig.validate_production_variants`: moto takes no variant with instance pools;

@@ -7,6 +7,7 @@ from typing import Any
 
 from cdk_triton_local.moto_state.machines import correct_machines
 from cdk_triton_local.moto_state.objects import correct_objects
+from cdk_triton_local.moto_state.overwriting import correct_overwriting
 from cdk_triton_local.moto_state.patching import replace_method
 from cdk_triton_local.moto_state.roles import correct_roles
 from cdk_triton_local.moto_state.scaling import correct_scaling
@@ -30,6 +31,7 @@ def correct_moto() -> None:
     replace_method(SageMakerModelBackend, "validate_production_variants", _validate_models)
     correct_machines()
     correct_objects()
+    correct_overwriting()
     correct_roles()
     correct_scaling()
 

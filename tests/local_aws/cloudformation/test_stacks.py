@@ -236,6 +236,25 @@ def test_a_parameter_has_the_tags_of_its_template_which_are_a_map(deployer: Depl
     assert {"Key": "team", "Value": "search"} in tags
 
 
+def test_a_model_has_the_tags_of_its_newest_template(deployer: Deployer) -> None:
+    name = deployer.new_name()
+    tags = {"before": {"team": "search", "owner": "x"}, "after": {"team": "images"}}
+    seen = {}
+    for version, given in tags.items():
+        properties = {
+            "ExecutionRoleArn": "arn:aws:iam::123456789012:role/r",
+            "PrimaryContainer": {"Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/triton:1"},
+            "Tags": [{"Key": key, "Value": value} for key, value in given.items()],
+        }
+        deployer.deploy(template(M={"Type": "AWS::SageMaker::Model", "Properties": properties}), name)
+        found = deployer.client.describe_stack_resource(StackName=name, LogicalResourceId="M")
+        arn = found["StackResourceDetail"]["PhysicalResourceId"]
+        listed = deployer.aws.client("sagemaker").list_tags(ResourceArn=arn)["Tags"]
+        seen[version] = [(tag["Key"], tag["Value"]) for tag in listed if not tag["Key"].startswith("aws:")]
+    assert {version: dict(found) for version, found in seen.items()} == tags
+    assert len(seen["after"]) == 1
+
+
 def test_what_cannot_be_deleted_fails_the_deletion_and_keeps_what_it_needs(deployer: Deployer) -> None:
     name = deployer.new_name()
     bucket = {

@@ -1,4 +1,4 @@
-"""The memory that the objects of S3 take in the local AWS."""
+"""The objects of S3 in the local AWS: the memory that they take, and the conditions of copies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cdk_triton_local.aws import LocalAws
 
@@ -30,6 +31,16 @@ def test_versions_and_copies_take_a_byte_for_each_byte_that_is_stored(s3: Any) -
             found = s3.list_object_versions(Bucket="versions", MaxKeys=5)["Versions"]
     assert (len(found), {each["Size"] for each in found}) == (5, {SIZE})
     assert traced.bytes / (2 * COUNT * SIZE) < 1.1
+
+
+def test_a_part_of_a_source_that_has_changed_is_not_copied(s3: Any) -> None:
+    s3.create_bucket(Bucket="parts")
+    expected = s3.put_object(Bucket="parts", Key="source", Body=b"before")["ETag"]
+    s3.put_object(Bucket="parts", Key="source", Body=b"after")
+    upload = s3.create_multipart_upload(Bucket="parts", Key="target")["UploadId"]
+    part = {"Bucket": "parts", "Key": "target", "UploadId": upload, "PartNumber": 1}
+    with pytest.raises(ClientError, match="PreconditionFailed"):
+        s3.upload_part_copy(**part, CopySource={"Bucket": "parts", "Key": "source"}, CopySourceIfMatch=expected)
 
 
 def content(number: int) -> bytes:

@@ -57,7 +57,11 @@ class _NamedType(ResourceType):
     def update(
         self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
     ) -> PhysicalResource:
-        context.client("sagemaker").add_tags(ResourceArn=physical.id, Tags=context.tag_list(properties))
+        client, tags = context.client("sagemaker"), context.tag_list(properties)
+        gone = {each["Key"] for each in context.tag_list(previous)} - {each["Key"] for each in tags}
+        client.add_tags(ResourceArn=physical.id, Tags=tags)
+        if gone:
+            client.delete_tags(ResourceArn=physical.id, TagKeys=sorted(gone))
         return physical
 
     def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
