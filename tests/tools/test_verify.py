@@ -1,0 +1,89 @@
+"""The program that confirms claims in an account, rehearsed on the local AWS by real deployments of its stacks."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tools.verify.claims import claims
+from tools.verify.experiment import experiment, names
+from tools.verify.trial import prefix_of
+
+from cdk_triton_local.aws import LocalAws
+
+ROOT = Path(__file__).parents[2]
+ACCOUNT = "123456789012"
+
+
+def test_every_experiment_decides_claims_of_the_list_and_every_claim_has_its_experiment() -> None:
+    listed = [row.experiment for row in claims() if row.experiment]
+    assert sorted(listed) == sorted(f"{name}/{part}" for name in names() for part in experiment(name).parts)
+
+
+class Aws:
+    """The local AWS after `cdk bootstrap`, and the program led to it."""
+
+    def __init__(self, aws: LocalAws) -> None:
+        self._aws = aws
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tools.verify", *arguments],
+            cwd=ROOT,
+            env=self._aws.process_environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        process = self.start(*arguments)
+        return process.wait(), process.communicate()[0]
+
+    def stacks(self) -> list[str]:
+        found = self._aws.client("cloudformation").describe_stacks()["Stacks"]
+        return [each["StackName"] for each in found if each["StackName"].startswith("CdkTritonVerify")]
+
+
+@pytest.fixture(name="aws", scope="module")
+def _aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
+    with LocalAws(tmp_path_factory.mktemp("aws")) as aws:
+        cdk = ROOT / "node_modules" / ".bin" / "cdk"
+        command = [str(cdk), "bootstrap", f"aws://{ACCOUNT}/us-east-1"]
+        subprocess.run(command, cwd=aws.directory, env=aws.process_environment(), check=True, capture_output=True)
+        yield Aws(aws)
+
+
+@pytest.mark.long
+def test_credentials_of_another_account_are_refused(aws: Aws) -> None:
+    status, shown = aws.run("run", "object_writes", "--test-account", "111122223333")
+    assert status == 2
+    assert shown.startswith(f"error: the credentials of this shell belong to the account {ACCOUNT}")
+
+
+@pytest.mark.long
+def test_an_experiment_deploys_observes_reports_and_leaves_nothing(aws: Aws, tmp_path: Path) -> None:
+    report = tmp_path / "report.md"
+    aws.run("run", "object_writes", "--test-account", ACCOUNT, "--report", str(report))
+    lines = report.read_text().splitlines()
+    assert lines[0].startswith("Run on the local AWS: a rehearsal of the experiments, which confirms nothing")
+    assert "| `object_writes/multipart_copy` | holds | a first copy: written;" in lines[4]
+    assert not aws.stacks()
+
+
+@pytest.mark.long
+def test_ctrl_c_in_a_deployment_removes_what_is_there(aws: Aws) -> None:
+    process = aws.start("run", "object_writes", "--test-account", ACCOUNT)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "deploying..." in line:
+            break
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate()[0]
+    assert process.returncode == 130, rest
+    assert "Interrupted. Cleaning up" in rest
+    assert prefix_of("object_writes") not in aws.stacks()

@@ -1,0 +1,1 @@
+"""The experiments: one file for each, with the constant EXPERIMENT."""
