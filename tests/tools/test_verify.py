@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 ACCOUNT = "123456789012"
 
 
+@pytest.mark.slow
 def test_every_experiment_decides_claims_of_the_list_and_every_claim_has_its_experiment() -> None:
     listed = [row.experiment for row in claims() if row.experiment]
     assert sorted(listed) == sorted(f"{name}/{part}" for name in names() for part in experiment(name).parts)
