@@ -1,16 +1,23 @@
-"""How much later than boto3 the client has the first result of a stream, and what each event costs it.
+"""How much later than `http.client` the client has the first result of a stream, and what each event costs it.
 
-Both sides read the same bytes with boto3's event stream. boto3 alone returns the bytes of the parts, and the client
-their events as arrays. They take turns in one process; the server is a process of its own, on the loopback interface.
+All sides read the same bytes with boto3's event stream. `http.client`, which signs nothing, and boto3 return the bytes
+of the parts, and the client their events as arrays. They take turns in one process; the server is a process of its own,
+on the loopback interface.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
+from urllib.parse import urlsplit
+
+from botocore.eventstream import EventStreamBuffer
 
 from _figures import progress, report
 from cdk_triton.client import TritonClient
@@ -32,9 +39,20 @@ def seconds_of(start: Callable[[], Iterator[Any]]) -> tuple[float, float]:
     return first, (time.process_time() - processor) / count
 
 
+def by_http_client(connection: http.client.HTTPConnection) -> Iterator[bytes]:
+    """The bytes of each part."""
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", "/endpoints/text/invocations-response-stream", BODY, headers)
+    answer, events = connection.getresponse(), EventStreamBuffer()
+    while data := answer.read1():
+        events.add_data(data)
+        for event in events:
+            yield event.payload
+
+
 def main() -> None:
     """Print the two figures."""
-    with endpoint():
+    with endpoint(), closing(http.client.HTTPConnection(urlsplit(os.environ["AWS_ENDPOINT_URL"]).netloc)) as connection:
         runtime, client = boto3_runtime(), TritonClient("text")
 
         def by_boto3() -> Iterator[Any]:
@@ -43,7 +61,11 @@ def main() -> None:
             )
             return iter(answer["Body"])
 
-        ways: dict[str, Callable[[], Iterator[Any]]] = {"boto3": by_boto3, "client": lambda: client.stream(INPUTS)}
+        ways: dict[str, Callable[[], Iterator[Any]]] = {
+            "http.client": lambda: by_http_client(connection),
+            "boto3": by_boto3,
+            "the client": lambda: client.stream(INPUTS),
+        }
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
         progress(f"streams: {ROUNDS} streams each way ...")
         for number in range(WARM_UP + ROUNDS):
@@ -51,13 +73,12 @@ def main() -> None:
                 measured = seconds_of(start)
                 if number >= WARM_UP:
                     found[name].append(measured)
-    (first, event), (our_first, our_event) = (
-        [statistics.median(each) for each in zip(*found[name], strict=True)] for name in ways
-    )
-    progress(f"streams: first result after {first * 1e3:.2f} ms with boto3, {our_first * 1e3:.2f} ms with the client")
-    progress(f"streams: {event * 1e6:.0f} µs of a processor for an event with boto3, {our_event * 1e6:.0f} µs")
-    report("streams.first", (our_first - first) * 1e3, "ms after boto3", at_most=1)
-    report("streams.event", (our_event - event) * 1e3, "ms of a processor more than boto3", at_most=0.1)
+    medians = {name: [statistics.median(each) for each in zip(*found[name], strict=True)] for name in ways}
+    for name, (first, event) in medians.items():
+        progress(f"streams: {first * 1e3:.2f} ms to the first, {event * 1e6:.0f} µs of a processor each: {name}")
+    first, event = (ours - plain for plain, ours in zip(medians["http.client"], medians["the client"], strict=True))
+    report("streams.first", first * 1e3, "ms after http.client", at_most=1)
+    report("streams.event", event * 1e3, "ms of a processor more than http.client", at_most=0.1)
 
 
 if __name__ == "__main__":
