@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from botocore.exceptions import ClientError
+from tests.docs.blocks import of_kind
 
 from cdk_triton.artifacts import write_archive
 from cdk_triton.client import AsyncTritonClient, TritonClient
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
+PAGE_CONFIG, PAGE_MODEL = of_kind("client/test_scheduling_on_triton.py")
 TENSORS = """
 backend: "python"
 max_batch_size: 8
@@ -42,6 +44,7 @@ sequence_batching {
   max_sequence_idle_microseconds: 60000000
 """
 CONFIGS = {
+    "page": PAGE_CONFIG.text,
     "sum": TENSORS + SEQUENCES + "oldest { max_candidate_sequences: 64 } }",
     "slots": TENSORS + "instance_group { kind: KIND_CPU count: 1 }" + SEQUENCES + "}",
     "text": TENSORS
@@ -97,7 +100,8 @@ class TritonPythonModel:
             answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", x.as_numpy())]))
         return answers
 """
-REPOSITORIES = {"sum": ("sum",), "slots": ("slots",), "text": ("text",), "front": ("front", "queue")}
+MODELS = {"queue": QUEUE, "page": PAGE_MODEL.text}
+REPOSITORIES = {"page": ("page",), "sum": ("sum",), "slots": ("slots",), "text": ("text",), "front": ("front", "queue")}
 
 
 class DirectoryStore:
@@ -123,7 +127,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (root / repository / name / "1").mkdir(parents=True)
             (root / repository / name / "config.pbtxt").write_text(CONFIGS[name])
             if name != "front":
-                (root / repository / name / "1/model.py").write_text(QUEUE if name == "queue" else SUM)
+                (root / repository / name / "1/model.py").write_text(MODELS.get(name, SUM))
         write_archive(root / repository, root / "s3/bucket" / f"{repository}.tar.gz")
     return root
 
@@ -171,6 +175,17 @@ def test_sequences_that_take_turns_have_a_sum_each(client: Callable[[str], Trito
         assert again.infer(x(1), last=True)["y"].tolist() == [[1]]
         with pytest.raises(ConfigurationError, match="has ended"):
             again.infer(x(1))
+
+
+def test_the_model_of_the_page_adds_up_each_sequence(client: Callable[[str], TritonClient], directory: Path) -> None:
+    repository = ModelRepository.from_directory(directory / "page")
+    assert not repository.check()
+    page = client("page").for_repository(repository)
+    with page.sequence("a") as first, page.sequence("b") as second:
+        sums = [
+            calls.infer({"X": [2]}, last=ends)["TOTAL"].item() for ends in (False, True) for calls in (first, second)
+        ]
+    assert sums == [2, 2, 4, 4]
 
 
 def test_the_asynchronous_client_has_sequences_too(

@@ -131,6 +131,8 @@ ELSEWHERE = (
     ("docs/builds.md", "from aws_cdk", "hosting/store/builds/test_builds_page.py"),
     ("docs/builds.md", "from cdk_triton", "hosting/store/builds/test_builds_page.py"),
     ("docs/builds.md", "produced =", "hosting/store/builds/test_builds_page.py"),
+    ("docs/client.md", "backend", "client/test_scheduling_on_triton.py"),
+    ("docs/client.md", "import triton_python_backend_utils", "client/test_scheduling_on_triton.py"),
     ("docs/client.md", "endpoint.grant_invoke", "hosting/endpoints/test_updates_page.py"),
     ("docs/client.md", "name = ssm", "hosting/endpoints/test_updates_page.py"),
     ("docs/contributing/add-a-local-resource.md", "the resource type", "docs/test_text_blocks.py"),

@@ -97,7 +97,8 @@ _OF_WORDS = {
         "call the model in a sequence, with client.sequence(…) or `cdk-triton invoke --sequence`"
     ),
     "must specify the START flag on the first request of the sequence": (
-        "begin the sequence again, because this container has not seen it starting, or ended it when it was idle"
+        "begin the sequence again, because this container has not seen it starting, or has ended it after the "
+        "max_sequence_idle_microseconds of config.pbtxt, by default a second"
     ),
 }
 """What to do about an answer of Triton that has these words."""
