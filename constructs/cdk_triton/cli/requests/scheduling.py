@@ -55,7 +55,7 @@ InferenceIdOption = Annotated[
     str | None, typer.Option("--inference-id", metavar="ID", help="SageMaker's identifier, for captured data.")
 ]
 CustomAttributesOption = Annotated[
-    str | None, typer.Option("--custom-attributes", metavar="TEXT", help="A header that the container gets.")
+    str | None, typer.Option("--custom-attributes", metavar="TEXT", help="Text that the container gets in a header.")
 ]
 
 
