@@ -212,7 +212,7 @@ def check(system: Example, directory: Path) -> tuple[Finding, ...]:
 
 
 def content(name: str, text: str) -> bytes:
-    """What a text stands for: an ONNX file in ONNX's text form, TorchScript as a signature, a .tar.gz as a list; any pipeline."""
+    """What a text stands for: an ONNX file in ONNX's text form, TorchScript as a signature, a .tar.gz as a list."""
     if name.endswith(".pt"):
         return torchscript(text.strip())
     if name.endswith(".dali"):

@@ -58,7 +58,7 @@ The checks read files, tables and literals, and do not run a model. So they do n
 
 * how much GPU memory a model uses;
 * the requirements of your own backend;
-* the models that a Python model calls by a computed name (BLS);
+* the models and tensors that a Python model calls by a computed name (BLS);
 * whether the numbers in a tensor have the meaning that the model expects.
 
 The rules check the `config.pbtxt` of every model. What they read of the model's files depends on the backend, and

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from cdk_triton.python_models.reader.backend_utils import MODULE
 from cdk_triton.python_models.reader.calls import certain_type, own_nodes
+from cdk_triton.python_models.reader.model_calls import ModelCall, model_calls
 from cdk_triton.python_models.reader.names import bound_names
 from cdk_triton.python_models.reader.opened_files import OpenedFiles, opened_files
 from cdk_triton.python_models.reader.requests import attributes_of_requests
@@ -62,7 +63,7 @@ class References:
     """The models and files that a source names, also in code that may not run.
 
     Attributes:
-        models: the models that it sends requests to (BLS).
+        calls: the requests that it sends to other models (BLS).
         opened: the files that it opens for reading by a literal path, or that a library reads for it.
         numbers: the tensors that it takes from a request and reads as numbers of numpy.
         misused: the parameters, methods and properties that the server's classes do not have, with Python's message.
@@ -72,7 +73,7 @@ class References:
         imports: the parts of the names that its imports have.
     """
 
-    models: tuple[Reference, ...] = ()
+    calls: tuple[ModelCall, ...] = ()
     opened: OpenedFiles = field(default_factory=OpenedFiles)
     numbers: tuple[Reference, ...] = ()
     misused: tuple[tuple[Reference, str], ...] = ()
@@ -99,7 +100,6 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
     expected = {inner for node in nodes if isinstance(node, ast.With) and _expects(node) for inner in ast.walk(node)}
     misused: set[tuple[Reference, str]] = set()
     of_requests: set[Reference] = set()
-    models: set[Reference] = set()
     numbers: set[Reference] = set()
     attributes: set[str] = set()
     imports: set[str] = set()
@@ -115,7 +115,6 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
                 misused.update(_unknown_attribute(node, utils))
                 numbers.update(_read_as_numbers(node, utils))
             case ast.Call():
-                models.update(_called(node))
                 misused.update(_unknown_parameters(node, utils) if node not in expected else ())
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 misused.update(_tensors_of_tensors(node, utils))
@@ -124,7 +123,7 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
                     misused.update(_misused_by_method(each, utils))
                     of_requests.update(_read_of_requests(each))
     return References(
-        tuple(sorted(models)),
+        model_calls(nodes),
         opened_files(nodes, names, imported),
         numbers=tuple(sorted(numbers)),
         misused=tuple(sorted(misused)),
@@ -210,15 +209,6 @@ def _read_of_requests(method: ast.stmt) -> Iterator[Reference]:
     match method:
         case ast.FunctionDef(name="execute") | ast.AsyncFunctionDef(name="execute") if not method.decorator_list:
             yield from (Reference(node.lineno, node.attr) for node in attributes_of_requests(method))
-
-
-def _called(call: ast.Call) -> Iterator[Reference]:
-    match call.func:
-        case ast.Attribute(attr="InferenceRequest") | ast.Name(id="InferenceRequest"):
-            for keyword in call.keywords:
-                match keyword:
-                    case ast.keyword(arg="model_name", value=ast.Constant(value=str(name))):
-                        yield Reference(call.lineno, name)
 
 
 def _unknown_parameters(call: ast.Call, utils: frozenset[str]) -> Iterator[tuple[Reference, str]]:

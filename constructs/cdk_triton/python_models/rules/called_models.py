@@ -64,8 +64,8 @@ def called_model(context: CheckContext) -> Iterator[Problem]:
                 return pb_utils.InferenceRequest(model_name="classifier", inputs=request.inputs()).exec()
 
     Limits:
-        The rule checks only literal names in the call. The rule skips a model that the caller loads itself
-        (`load_model`).
+        The rule checks only literal names, in the call or in a variable that is set once. The rule skips a model that
+        the caller loads itself (`load_model`).
     """
     if has_argument(context, "--load-model") or has_argument(context, "--model-control-mode"):
         return
@@ -74,8 +74,8 @@ def called_model(context: CheckContext) -> Iterator[Problem]:
     loaded = {model.name for model in context.loaded_models}
     for each, sources in needed_sources(context):
         for path, source in sources.items():
-            for called in (one for one in source.references.models if one.name not in loaded):
-                name = called.name
+            for called in (one for one in source.references.calls if one.model not in loaded):
+                name = called.model
                 if any(other.references.may_load(name) for other in sources.values()):
                     continue
                 why, fix = "is not in the repository", "name a model of the repository"
@@ -118,6 +118,7 @@ def too_early(each: PythonModel) -> Iterator[Problem]:
     Example:
         # model/config.pbtxt
         backend: "python"
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
         # model/1/model.py
         import triton_python_backend_utils as pb_utils
 

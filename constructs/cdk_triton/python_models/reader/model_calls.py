@@ -1,0 +1,215 @@
+"""The requests that a Python source sends to other models (BLS), as far as literals show them. It is never executed.
+
+A value counts if it is written in the call, or if a variable has it that the function sets only once.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cdk_triton.python_models.reader.calls import own_nodes
+
+__all__ = ["ModelCall", "model_calls"]
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_OF_RESPONSE = frozenset({"has_error", "error", "output_tensors", "parameters"})
+# With one of these, a source may handle tensors in the memory of the GPU.
+_OF_PLACE = frozenset({"is_cpu", "to_dlpack", "from_dlpack"})
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """A request for another model.
+
+    Attributes:
+        line: where the source creates the request.
+        model: the name of the other model.
+        version: the version that the request names; None if it names none, or one that is not known.
+        inputs: the names of the inputs that are known.
+        has_all_inputs: whether these are all inputs.
+        outputs: the names of the requested outputs that are known.
+        has_correlation_id: whether the request may have the identifier of a sequence.
+        plain: the line of a call that sends the request without `decoupled=True`; 0 if there is none.
+        misread: the line of a call with `decoupled=True` whose result is certainly used as a single response; 0 if
+            there is none.
+        on_host: the outputs that `as_numpy` reads and that may be on the GPU, with their lines.
+    """
+
+    line: int
+    model: str
+    version: int | None = None
+    inputs: tuple[str, ...] = ()
+    has_all_inputs: bool = False
+    outputs: tuple[str, ...] = ()
+    has_correlation_id: bool = False
+    plain: int = 0
+    misread: int = 0
+    on_host: tuple[tuple[int, str], ...] = ()
+
+
+def model_calls(nodes: Sequence[ast.AST]) -> tuple[ModelCall, ...]:
+    """The requests of a module for models that it names.
+
+    Args:
+        nodes: the nodes of the module.
+    """
+    if not any(_is_request(node) for node in nodes):
+        return ()
+    constants = _constants(nodes)
+    handles_places = any(isinstance(node, ast.Attribute) and node.attr in _OF_PLACE for node in nodes)
+    functions = [node for node in nodes if isinstance(node, _FUNCTIONS)]
+    found = [call for function in functions for call in _Function(function, constants).calls(handles_places)]
+    return tuple(sorted(dict.fromkeys(found), key=lambda call: call.line))
+
+
+def _is_request(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="InferenceRequest") | ast.Name(id="InferenceRequest")):
+            return True
+    return False
+
+
+def _constants(nodes: Iterable[ast.AST]) -> Mapping[str, ast.expr]:
+    """The names that a module sets only once, to a literal."""
+    nodes = list(nodes)
+    stored = Counter(node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
+    others = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    found = {}
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant() as value):
+                if stored[name] == 1 and name not in others:
+                    found[name] = value
+    return found
+
+
+class _Function:
+    def __init__(
+        self, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, constants: Mapping[str, ast.expr]
+    ) -> None:
+        body = [function.body] if isinstance(function, ast.Lambda) else function.body
+        self._nodes = list(own_nodes(*body))
+        every = [node for part in body for node in ast.walk(part)]
+        names = [node for node in every if isinstance(node, ast.Name)]
+        self._loads = Counter(node.id for node in names if isinstance(node.ctx, ast.Load))
+        stores = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
+        outside = {name for node in every if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
+        outside |= {node.arg for part in (function.args, *body) for node in ast.walk(part) if isinstance(node, ast.arg)}
+        self._values = {name: value for name, value in constants.items() if name not in stores}
+        for node in self._nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    if stores[name] == 1 and name not in outside:
+                        self._values[name] = value
+
+    def calls(self, handles_places: bool) -> Iterator[ModelCall]:
+        for node in self._nodes:
+            if isinstance(node, ast.Call) and _is_request(node):
+                given = {str(keyword.arg): keyword.value for keyword in node.keywords}
+                model = self._text(given.get("model_name"))
+                if model is not None:
+                    yield self._call(node, model, given, handles_places)
+
+    def _call(self, node: ast.Call, model: str, given: Mapping[str, ast.expr], handles_places: bool) -> ModelCall:
+        tensors = self._elements(given.get("inputs"))
+        inputs = [self._tensor(each) for each in tensors or ()]
+        outputs = [self._text(each) for each in self._elements(given.get("requested_output_names")) or ()]
+        sent = list(self._sent(node))
+        is_open = bool(node.args) or "None" in given
+        return ModelCall(
+            node.lineno,
+            model,
+            self._version(given.get("model_version")),
+            tuple(name for name in inputs if name is not None),
+            tensors is not None and None not in inputs and not is_open,
+            tuple(name for name in outputs if name is not None),
+            "correlation_id" in given or is_open,
+            plain=next((call.lineno for call, decoupled in sent if decoupled is False), 0),
+            misread=next((call.lineno for call, decoupled in sent if decoupled and self._is_misread(call)), 0),
+            on_host=()
+            if handles_places or "preferred_memory" in given or is_open
+            else tuple(sorted({each for call, _ in sent for each in self._read_by_numpy(call)})),
+        )
+
+    def _resolved(self, value: ast.expr | None) -> ast.expr | None:
+        """What a variable stands for, if it is known."""
+        return self._values.get(value.id, value) if isinstance(value, ast.Name) else value
+
+    def _text(self, value: ast.expr | None) -> str | None:
+        match self._resolved(value):
+            case ast.Constant(value=str(text)):
+                return text
+        return None
+
+    def _version(self, value: ast.expr | None) -> int | None:
+        match self._resolved(value):
+            case ast.Constant(value=int(number)) if not isinstance(number, bool):
+                return number
+        return None
+
+    def _elements(self, value: ast.expr | None) -> list[ast.expr] | None:
+        """The elements of a list that nothing changes; None if they are not known."""
+        is_shared = isinstance(value, ast.Name) and self._loads[value.id] != 1
+        match self._resolved(value):
+            case ast.List(elts=elements) | ast.Tuple(elts=elements) if not is_shared:
+                return None if any(isinstance(each, ast.Starred) for each in elements) else elements
+        return None
+
+    def _tensor(self, value: ast.expr) -> str | None:
+        """The name of a tensor."""
+        match self._resolved(value):
+            case ast.Call(func=ast.Attribute(attr="Tensor"), args=[ast.Constant(value=str(name)), *_]):
+                return name
+            case ast.Call(
+                func=ast.Attribute(attr="get_input_tensor_by_name" | "get_output_tensor_by_name"),
+                args=[_, ast.Constant(value=str(name))],
+            ):
+                return name
+            case ast.Call(
+                func=ast.Attribute(value=ast.Attribute(attr="Tensor"), attr="from_dlpack"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                return name
+        return None
+
+    def _sent(self, request: ast.Call) -> Iterator[tuple[ast.Call, bool | None]]:
+        """The calls that send a request, and their `decoupled`; None if it is not known."""
+        for node in self._nodes:
+            match node:
+                case ast.Call(func=ast.Attribute(value=owner, attr="exec" | "async_exec")) if (
+                    self._resolved(owner) is request
+                ):
+                    match [*node.args, *(each.value for each in node.keywords)]:
+                        case []:
+                            yield node, False
+                        case [ast.Constant(value=bool(decoupled))]:
+                            yield node, decoupled
+                        case _:
+                            yield node, None
+
+    def _is_response(self, value: ast.expr, sent: ast.Call) -> bool:
+        """Whether an expression is the result of a call that sends a request."""
+        found = self._resolved(value)
+        return found is sent or (isinstance(found, ast.Await) and found.value is sent)
+
+    def _is_misread(self, sent: ast.Call) -> bool:
+        """Whether the function reads the iterator of responses as if it were a response."""
+        return any(
+            isinstance(node, ast.Attribute) and node.attr in _OF_RESPONSE and self._is_response(node.value, sent)
+            for node in self._nodes
+        )
+
+    def _read_by_numpy(self, sent: ast.Call) -> Iterator[tuple[int, str]]:
+        """The outputs of a response that `as_numpy` reads."""
+        for node in self._nodes:
+            match node:
+                case ast.Call(func=ast.Attribute(value=owner, attr="as_numpy")):
+                    match self._resolved(owner):
+                        case ast.Call(
+                            func=ast.Attribute(attr="get_output_tensor_by_name"),
+                            args=[response, ast.Constant(value=str(name))],
+                        ) if self._is_response(response, sent):
+                            yield node.lineno, name

@@ -1,0 +1,191 @@
+"""The rules CT194 to CT198: requests of a Python model for another one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+    from sample_repositories import Change, Write
+
+IMPORTS = "import numpy as np\nimport triton_python_backend_utils as pb_utils\n"
+CALLER = 'input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" data_type: TYPE_FP32 dims: 4 }'
+A, B, RESULT = (
+    'input { name: "A" data_type: TYPE_FP32 dims: 4 }',
+    'input { name: "B" data_type: TYPE_FP32 dims: 4 optional: true }',
+    'output { name: "RESULT" data_type: TYPE_FP32 dims: 4 }',
+)
+CALLED = A + B + RESULT
+CLASS = "class TritonPythonModel:\n    def execute(self, requests):\n"
+ECHO = f"{CLASS}        return []\n"
+ONNX = """
+<ir_version: 8, opset_import: ["": 17]>
+network (float[4] A) => (float[4] RESULT) { RESULT = Relu(A) }
+"""
+TENSOR = 'pb_utils.Tensor("A", np.zeros(4, np.float32))'
+READ = 'pb_utils.get_output_tensor_by_name(response, "RESULT").as_numpy()'
+
+
+def request(
+    *, model: str = '"called"', inputs: str = f"[{TENSOR}]", outputs: str = '["RESULT"]', more: str = ""
+) -> str:
+    return f"pb_utils.InferenceRequest(model_name={model}, inputs={inputs}, requested_output_names={outputs}{more})"
+
+
+def source(*lines: str, top: str = "") -> str:
+    """A model whose `execute` runs these lines for each request, named `each`."""
+    body = "".join(f"            {line}\n" for line in lines)
+    return f"{IMPORTS}{top}{CLASS}        for each in requests:\n{body}        return []\n"
+
+
+def files(
+    code: str, config: str = CALLED, backend: str = 'backend: "python"', more: dict[str, Change] | None = None
+) -> dict[str, Change]:
+    called: dict[str, Change] = {"called/config.pbtxt": f"{backend}\n{config}"}
+    called |= {"called/1/model.onnx": ONNX} if "onnx" in backend else {"called/1/model.py": ECHO}
+    own: dict[str, Change] = {"caller/config.pbtxt": f'backend: "python"\n{CALLER}', "caller/1/model.py": code}
+    return {**called, **own, **(more or {})}
+
+
+def codes(messages: Messages, write: Write, given: dict[str, Change]) -> list[str]:
+    repository = write(given, base={})
+    found = messages.of(repository.check(default_model="caller", additional_models=["called"]))
+    return [code for code, _, _ in found]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (f"{request()}.exec()",),
+        (f"inputs = [{TENSOR}]", f"{request(inputs='inputs')}.exec()"),
+        ("inputs = []", f"inputs.append({TENSOR})", f"{request(inputs='inputs')}.exec()"),
+        (f"{request(inputs='each.inputs()')}.exec()",),
+        (f"{request(inputs='[*each.inputs()]')}.exec()",),
+        ("name = 'called' if each else 'unknown'", f"{request(model='name', outputs='[each]')}.exec()"),
+        (f"call = {request()}", "call = each", "call.exec()"),
+        (f"{request(outputs='[name for name in [1]]')}.exec()",),
+        ('tensor = pb_utils.Tensor("X", each)', f"tensor = {TENSOR}", f"{request(inputs='[tensor]')}.exec()"),
+        (f"{request(more=', model_version=1')}.exec()", f"{request(more=', model_version=-1')}.exec()"),
+        (f"response = {request()}.exec()", READ),
+        (f"{request()}.exec(), {request(more=', model_version=1')}.exec()",),
+    ],
+    ids=[
+        "fits",
+        "a list in a variable",
+        "a list that grows",
+        "the inputs of the request",
+        "inputs that are spread",
+        "a computed name",
+        "a variable that is set twice",
+        "computed outputs",
+        "a tensor that is set twice",
+        "versions",
+        "an output on the CPU",
+        "two requests in a line",
+    ],
+)
+def test_requests_that_fit(messages: Messages, write: Write, lines: tuple[str, ...]) -> None:
+    assert codes(messages, write, files(source(*lines))) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ((f"{request(outputs='[`RESULTS`]')}.exec()",), ["CT194"]),
+        ((f"{request(inputs='[pb_utils.Tensor(`X`, each)]')}.exec()",), ["CT194"]),
+        (("tensor = pb_utils.get_input_tensor_by_name(each, `IN`)", f"{request(inputs='[tensor]')}.exec()"), ["CT194"]),
+        ((f"{request(inputs='[]')}.exec()",), ["CT194"]),
+        ((f"{request(inputs=f'[{TENSOR}, pb_utils.Tensor.from_dlpack(`C`, each)]')}.exec()",), ["CT194"]),
+        (("names = [`RESULT`, `OTHER`]", f"{request(outputs='names')}.exec()"), ["CT194"]),
+        (("version = 3", f"{request(more=', model_version=version')}.exec()"), ["CT196"]),
+        (("model = `caled`", f"{request(model='model')}.exec()"), ["CT182"]),
+    ],
+    ids=[
+        "a misspelt output",
+        "an input of another name",
+        "an input of the request",
+        "no input",
+        "an input of DLPack",
+        "a list in a variable",
+        "a version",
+        "a model in a variable",
+    ],
+)
+def test_requests_that_do_not_fit(messages: Messages, write: Write, lines: tuple[str, ...], found: list[str]) -> None:
+    assert codes(messages, write, files(source(*lines).replace("`", '"'))) == found
+
+
+def test_a_name_at_the_top_of_the_file(messages: Messages, write: Write) -> None:
+    code = source(f"{request(model='MODEL', outputs='[OUTPUT]')}.exec()", top="MODEL = 'called'\nOUTPUT = 'NOPE'\n")
+    assert codes(messages, write, files(code)) == ["CT194"]
+
+
+def test_a_model_that_completes_its_configuration(messages: Messages, write: Write) -> None:
+    completing = ECHO.replace(
+        "    def execute", "    @staticmethod\n    def auto_complete_config(config): return config\n    def execute"
+    )
+    given = files(
+        source(f"{request(outputs='[`X`]')}.exec()".replace("`", '"')), more={"called/1/model.py": completing}
+    )
+    assert codes(messages, write, given) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ((f"{request()}.exec()",), ["CT195"]),
+        ((f"call = {request()}", "call.exec(decoupled=False)"), ["CT195"]),
+        ((f"responses = {request()}.exec(decoupled=True)", "responses.has_error()"), ["CT195"]),
+        ((f"for one in {request()}.exec(decoupled=True):", "    one.has_error()"), []),
+        ((f"responses = {request()}.exec(decoupled=True)", "[one.has_error() for one in responses]"), []),
+        ((f"{request()}.exec(decoupled=bool(each))",), []),
+        ((f"{request()}.exec(each)",), []),
+    ],
+    ids=["plain", "not decoupled", "read as one", "a loop", "a comprehension", "a computed value", "by position"],
+)
+def test_a_decoupled_model(messages: Messages, write: Write, lines: tuple[str, ...], found: list[str]) -> None:
+    config = f"{CALLED} model_transaction_policy {{ decoupled: true }}"
+    sends = ECHO.replace(
+        "        return []\n", "        for each in requests: each.get_response_sender().send(flags=1)\n"
+    )
+    assert codes(messages, write, files(source(*lines), config, more={"called/1/model.py": sends})) == found
+
+
+@pytest.mark.parametrize(
+    ("config", "more", "found"),
+    [
+        ("sequence_batching { }", "", ["CT197"]),
+        ("sequence_batching { }", ", correlation_id=each.correlation_id()", []),
+        ("sequence_batching { }", ", **each", []),
+        ("sequence_batching { iterative_sequence: true }", "", []),
+    ],
+    ids=["none", "passed on", "perhaps", "a sequence of the model itself"],
+)
+def test_a_model_of_sequences(messages: Messages, write: Write, config: str, more: str, found: list[str]) -> None:
+    given = files(source(f"{request(more=more)}.exec()"), f"{CALLED} {config}")
+    assert codes(messages, write, given) == found
+
+
+@pytest.mark.parametrize(
+    ("lines", "config", "found"),
+    [
+        ((f"response = {request()}.exec()", READ), "", ["CT198"]),
+        (
+            (f"call = {request()}", "response = call.exec()", f"tensor = {READ[:-11]}", "tensor.as_numpy()"),
+            "",
+            ["CT198"],
+        ),
+        ((f"response = {request()}.exec()", READ), "instance_group { kind: KIND_CPU }", []),
+        ((f"response = {request(more=', preferred_memory=each')}.exec()", READ), "", []),
+        ((f"response = {request()}.exec()", f"if {READ[:-11]}.is_cpu(): {READ}"), "", []),
+        ((f"response = {request()}.exec()", "response.output_tensors()"), "", []),
+    ],
+    ids=["read", "in variables", "on the CPU", "preferred memory", "asked", "passed on"],
+)
+def test_an_output_on_the_gpu(
+    messages: Messages, write: Write, lines: tuple[str, ...], config: str, found: list[str]
+) -> None:
+    given = files(source(*lines), f"{A}{RESULT}{config}", 'backend: "onnxruntime"')
+    assert codes(messages, write, given) == found
