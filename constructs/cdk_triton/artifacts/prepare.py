@@ -18,6 +18,7 @@ from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.repository_cache import cached_answer
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.errors import ArchiveError, ConfigurationError
+from cdk_triton.python_models.modules import needed_sources
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, Model, ModelRepository, Severity
 from cdk_triton.triton.findings import NotRead
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Prepared", "findings_of", "prepare", "prepared_document", "served_report"]
 
-_QUESTION: Final = "prepared 4"
+_QUESTION: Final = "prepared 5"
 """The number is raised when `prepared_document` returns other members, so that older cached answers are not used."""
 
 BROKEN_PROMISE: Final = "cdk-triton:ProducedFile"
@@ -50,6 +51,8 @@ class Prepared:
             combination.
         backends: the backend of each model, by the model's name; an empty text if the configuration names none.
         stateful_models: the names of the models that keep state between the requests of a sequence.
+        downloads: the calls with which Python models download files while they load, each with its place; empty for
+            containers that reach a network.
         python_instances: how many instances of Python models an instance of the platform starts.
         entry_model: the name of the model that callers invoke; None if the repository leaves it open.
         keys: its artifact key and its other keys.
@@ -64,6 +67,7 @@ class Prepared:
     errors: tuple[str, ...]
     backends: Mapping[str, str]
     stateful_models: tuple[str, ...]
+    downloads: tuple[str, ...]
     python_instances: int
     entry_model: str | None
     keys: Keys
@@ -105,6 +109,7 @@ def prepare(
     environment: ContainerEnvironment,
     *,
     uncompressed: bool = False,
+    network_isolation: bool = False,
 ) -> Prepared:
     """Prepare a repository; the answer comes from the cache if nothing has changed.
 
@@ -114,6 +119,7 @@ def prepare(
         platform: the platform that serves it.
         environment: the container's settings.
         uncompressed: whether its files are served without an archive, which gives a different artifact key.
+        network_isolation: whether its containers reach no network.
 
     Raises:
         ArchiveError: a file cannot be read or is written to at this moment.
@@ -122,8 +128,15 @@ def prepare(
     """
     found = cached_answer(
         [repository],
-        [_QUESTION, mode, platform, environment, uncompressed],
-        lambda: prepared_document(repository, mode, platform, environment, uncompressed=uncompressed),
+        [_QUESTION, mode, platform, environment, uncompressed, network_isolation],
+        lambda: prepared_document(
+            repository,
+            mode,
+            platform,
+            environment,
+            uncompressed=uncompressed,
+            network_isolation=network_isolation,
+        ),
     )
     return Prepared(
         repository=_without_promised_files(repository),
@@ -133,6 +146,7 @@ def prepare(
         errors=tuple(found["errors"]),
         backends=found["backends"],
         stateful_models=tuple(found["stateful_models"]),
+        downloads=tuple(found["downloads"]),
         python_instances=found["python_instances"],
         entry_model=found["entry_model"],
         keys=Keys(*found["keys"]),
@@ -148,9 +162,11 @@ def prepared_document(
     environment: ContainerEnvironment,
     *,
     uncompressed: bool = False,
+    network_isolation: bool = False,
 ) -> dict[str, Any]:
     """The content of a `Prepared`, as JSON values; the arguments and errors are those of `prepare`."""
     report = served_report(repository, mode, platform, environment)
+    context = CheckContext(repository, mode, platform)
     entry = repository.entry_model(mode)
     broken = _missing_promised_files(repository)
     given = _without_promised_files(repository)
@@ -170,10 +186,8 @@ def prepared_document(
         "errors": errors,
         "backends": {model.name: model.backend_name or "" for model in repository.models},
         "stateful_models": [each.name for each in repository.models if _keeps_state(each)],
-        "python_instances": sum(
-            python_instances(model, platform.gpu_count)
-            for model in CheckContext(repository, mode, platform).loaded_models
-        ),
+        "downloads": _downloads(context) if network_isolation else [],
+        "python_instances": sum(python_instances(model, platform.gpu_count) for model in context.loaded_models),
         "entry_model": None if entry is None else entry.name,
         "keys": list(keys),
         "files": files,
@@ -187,6 +201,17 @@ def _keeps_state(model: Model) -> bool:
     return (
         config is not None and config.HasField("sequence_batching") and not config.sequence_batching.iterative_sequence
     )
+
+
+def _downloads(context: CheckContext) -> list[str]:
+    """The calls of `Prepared.downloads`, each once."""
+    found = {
+        f"{path}, line {line}: {call}"
+        for _, sources in needed_sources(context)
+        for path, source in sources.items()
+        for line, call in source.references.downloads
+    }
+    return sorted(found)
 
 
 def served_report(

@@ -65,6 +65,60 @@ def test_a_host_that_does_not_suit_the_platform(
     assert "[ack: cdk-triton:HostDriver]" in warning
 
 
+DOWNLOADING = """
+from transformers import AutoTokenizer
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.tokenizer = AutoTokenizer.from_pretrained({})
+
+    def execute(self, requests):
+        return []
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "isolation", "variables", "is_warned"),
+    [
+        pytest.param('"org/name"', True, {}, True, id="a name"),
+        pytest.param('"org/name"', False, {}, False, id="with a network"),
+        pytest.param('"org/name"', True, {"HF_HOME": "/opt/ml/model/hub"}, False, id="a directory of the archive"),
+        pytest.param('"org/name", local_files_only=True', True, {}, False, id="from the disk only"),
+        pytest.param('"/opt/ml/model/tokenizer"', True, {}, False, id="a path"),
+        pytest.param("args['model_repository']", True, {}, False, id="no literal"),
+    ],
+)
+def test_a_download_without_a_network(
+    messages: Messages,
+    world: World,
+    stack: cdk.Stack,
+    call: str,
+    isolation: bool,
+    variables: dict[str, str],
+    is_warned: bool,
+) -> None:
+    root = world.directory / "texts"
+    (root / "tokens" / "1").mkdir(parents=True)
+    (root / "tokens" / "config.pbtxt").write_text(
+        'backend: "python" input { name: "IN" data_type: TYPE_STRING dims: 1 } '
+        'output { name: "OUT" data_type: TYPE_INT64 dims: -1 }'
+    )
+    (root / "tokens" / "1" / "model.py").write_text(DOWNLOADING.format(call))
+    TritonModel(
+        stack,
+        "Model",
+        repository=ModelRepository.from_directory(root),
+        platform="25.09/ml.g5.2xlarge",
+        network_isolation=isolation,
+        environment=ContainerEnvironment(variables=variables),
+    )
+    found = [each for each in warnings(stack, "Model") if "DownloadWithoutNetwork" in each]
+    assert len(found) == is_warned
+    for each in found:
+        messages.record("cdk-triton:DownloadWithoutNetwork", each)
+
+
 def test_a_release_newer_than_the_tables(messages: Messages, world: World, stack: cdk.Stack) -> None:
     image = f"123456789012.dkr.ecr.eu-west-1.amazonaws.com/triton@sha256:{'0' * 64}"
     platform = ServingPlatform(release="27.01", instance_type="ml.g5.2xlarge", image=image)

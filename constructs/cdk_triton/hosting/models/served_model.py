@@ -17,6 +17,7 @@ from cdk_triton.hosting.access.images import container_image
 from cdk_triton.hosting.access.network import connections, model_network
 from cdk_triton.hosting.models.assets import Artifact, CloudAssembly, stage
 from cdk_triton.hosting.models.delivery import artifact_resource
+from cdk_triton.hosting.models.downloads import warn_about_downloads
 from cdk_triton.hosting.models.execution_role import Execution, check_role, execution_role, grant_execution
 from cdk_triton.hosting.models.metadata import check_metadata, tag_model
 from cdk_triton.hosting.models.platform_warnings import warn_about_platform
@@ -100,7 +101,14 @@ class ServedModel(Resource):
         prepared: dict[str, Prepared] = {}  # weights are read from here on
         for names in _by_repository(repositories):
             repository = repositories[names[0]]
-            found = prepare(repository, mode, self.platform, settings, uncompressed=uncompressed)
+            found = prepare(
+                repository,
+                mode,
+                self.platform,
+                settings,
+                uncompressed=uncompressed,
+                network_isolation=self._network_isolation,
+            )
             what = str(repository.root) if mode == "single" else _label(names, repository)
             report(self, found.findings, what=what)
             not_read[what] = found.not_read
@@ -110,6 +118,7 @@ class ServedModel(Resource):
         report_not_read(self, not_read)
         self._stateful_models = tuple(sorted({name for each in prepared.values() for name in each.stateful_models}))
         warn_about_platform(self, self.platform)
+        warn_about_downloads(self, settings, prepared.values())
         labelled = {labels[name]: each for name, each in prepared.items()}
         rehearsals = prepare_rehearsals(self, labelled, mode, settings, uncompressed=uncompressed)
         by_ensemble = {name: each for name, label in labels.items() if (each := (rehearsals or {}).get(label))}

@@ -103,6 +103,14 @@ _OTHER_CODES: Final = (
         "Endpoints and variants",
     ),
     ConstructCode(
+        "cdk-triton:DownloadWithoutNetwork",
+        "a Python model downloads a file while it loads, in a container without a network",
+        "A container of a model with network_isolation=True reaches no network, so the call fails, and the model does "
+        "not load. Save the files into the model's version directory, and load them by their path. Acknowledge the "
+        "warning if the file is already where the library looks first.",
+        "Network and data",
+    ),
+    ConstructCode(
         "cdk-triton:EncryptionKeyOfLocalDisks",
         "encryption_key is given for an instance type with local NVMe disks",
         "The instance encrypts such disks with a key of its own, and SageMaker may reject the endpoint configuration. "

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from cdk_triton.python_models.reader.backend_utils import MODULE
 from cdk_triton.python_models.reader.calls import certain_type, own_nodes
+from cdk_triton.python_models.reader.downloads import downloads
 from cdk_triton.python_models.reader.model_calls import ModelCall, model_calls
 from cdk_triton.python_models.reader.names import bound_names
 from cdk_triton.python_models.reader.opened_files import OpenedFiles, opened_files
@@ -71,6 +72,7 @@ class References:
         loads: the models that it loads itself; None if it may load any model.
         changes_directory: whether it may change the working directory.
         imports: the parts of the names that its imports have.
+        downloads: the line and the text of each call that certainly downloads a file while the model loads.
     """
 
     calls: tuple[ModelCall, ...] = ()
@@ -81,6 +83,7 @@ class References:
     loads: frozenset[str] | None = frozenset()
     changes_directory: bool = False
     imports: frozenset[str] = frozenset()
+    downloads: frozenset[tuple[int, str]] = frozenset()
 
     def may_load(self, model: str) -> bool:
         """Whether the source may load a model itself."""
@@ -131,6 +134,7 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
         loads=_loaded(nodes, utils),
         changes_directory=bool({"chdir", "fchdir"} & attributes),
         imports=frozenset(imports),
+        downloads=downloads(nodes, imported),
     )
 
 
