@@ -178,12 +178,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     left_out = {WHEELS} if options.without_wheels else set()
     if find_spec("torch") is None:
         left_out.add(SPIRALS)
-        print(f"left out  {SPIRALS}: it needs PyTorch, which the extra `torch` installs", flush=True)
     assets = [asset for asset in PREPARED if asset.path not in left_out]
     workspace = Workspace(ASSETS)
     try:
         with workspace.locked(lambda: print("waiting   for another preparation to end ...", flush=True)):
             prepare(workspace, assets, options.packages)
+        if SPIRALS in left_out:
+            print(f"left out  {SPIRALS} (it needs the extra `torch`)", flush=True)
     except PreparationError as error:
         print(f"prepare.py: {error}", file=sys.stderr)
         return 1
