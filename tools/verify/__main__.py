@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tools.verify.claims import claims
 from tools.verify.experiment import Observation, experiment, names
 from tools.verify.report import report
-from tools.verify.trial import Place, Trial, place_of, reacting_to_signals
+from tools.verify.trial import Interruptions, Place, Trial, place_of
 
 from cdk_triton.errors import CdkTritonError
 
@@ -49,7 +49,7 @@ def plan(chosen: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def observations(name: str, place: Place) -> Iterator[tuple[str, Observation]]:
+def observations(name: str, place: Place, interruptions: Interruptions) -> Iterator[tuple[str, Observation]]:
     """Run an experiment and clean up after it; one that rests is left alone until its time has come."""
     each = experiment(name)
     trial = Trial(name, each, place)
@@ -66,16 +66,17 @@ def observations(name: str, place: Place) -> Iterator[tuple[str, Observation]]:
             print(f"{name}/{observation.part}: {observation.holds}: {observation.seen}", flush=True)
             yield name, observation
     finally:
-        trial.clean()
+        with interruptions.put_off():
+            trial.clean()
 
 
-def run(chosen: Sequence[str], place: Place, file: Path | None) -> int:
+def run(chosen: Sequence[str], place: Place, interruptions: Interruptions, file: Path | None) -> int:
     """Run experiments one after the other, and write the report of those that ended, even if a later one fails."""
     found: list[tuple[str, Observation]] = []
     status = 0
     for name in chosen:
         try:
-            for each in observations(name, place):
+            for each in observations(name, place, interruptions):
                 found.append(each)
         except KeyboardInterrupt:
             status = 130
@@ -119,12 +120,13 @@ def main() -> int:
     except (ValueError, BotoCoreError, ClientError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    with reacting_to_signals():
+    with Interruptions() as interruptions:
         if arguments.command == "run":
             print(plan(chosen))
-            return run(chosen, place, arguments.report)
+            return run(chosen, place, interruptions, arguments.report)
         for name in chosen:
-            Trial(name, experiment(name), place).clean()
+            with interruptions.put_off():
+                Trial(name, experiment(name), place).clean()
     return 0
 
 

@@ -26,7 +26,7 @@ from examples.local_run import CHECKOUT, run
 if TYPE_CHECKING:
     from tools.verify.experiment import Experiment
 
-__all__ = ["Place", "Trial", "error_of", "place_of", "prefix_of", "reacting_to_signals"]
+__all__ = ["Interruptions", "Place", "Trial", "error_of", "place_of", "prefix_of"]
 
 _LOCAL_SECONDS = 30
 """The local AWS does everything at once that it does."""
@@ -172,20 +172,38 @@ def error_of(call: Callable[..., Any], **arguments: Any) -> tuple[str, str]:
     return "", ""
 
 
-@contextmanager
-def reacting_to_signals() -> Iterator[None]:
-    """Leave through every `finally` at the first signal; the following ones do not stop the cleaning up."""
+class Interruptions:
+    """Ctrl-C and its like: they end an experiment through every `finally`, but never stop the cleaning up."""
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        for each in handled:
-            signal.signal(each, signal.SIG_IGN)
-        print("\nInterrupted. Cleaning up, which takes some minutes ...", flush=True)
-        raise KeyboardInterrupt
+    _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, interrupt) for number in handled}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
+    def __init__(self) -> None:
+        self._is_cleaning = False
+        self._came = False
+
+    def __enter__(self) -> Interruptions:
+        """Handle the signals."""
+        self._before = {number: signal.signal(number, self._handle) for number in self._SIGNALS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the signals to whoever handled them before."""
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    @contextmanager
+    def put_off(self) -> Iterator[None]:
+        """Let what is within end first; then an interruption that came meanwhile ends the run."""
+        self._is_cleaning, self._came = True, False
+        try:
+            yield
+        finally:
+            self._is_cleaning = False
+        if self._came:
+            raise KeyboardInterrupt
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        print("\nInterrupted. Cleaning up, which takes some minutes ...", flush=True)
+        self._came = True
+        if not self._is_cleaning:
+            raise KeyboardInterrupt

@@ -7,7 +7,6 @@ from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_sns as sns
 from tools.verify.experiment import Experiment, Observation
 from tools.verify.experiments._stacks import PLATFORM, outputs, repository, store
 from tools.verify.trial import Trial, error_of, prefix_of
@@ -33,7 +32,6 @@ def _stacks(app: cdk.App) -> None:
         InVpc=in_vpc.model_name,
         Multi=multi.model_name,
         Role=single.role.role_arn,
-        Topic=sns.Topic(stack, "Topic", fifo=True).topic_arn,
     )
 
 
@@ -105,10 +103,13 @@ def _observe(trial: Trial) -> Iterator[Observation]:
         "no_instance",
         error(variant(ModelName=None, ManagedInstanceScaling=managed), ExecutionRoleArn=deployed["Role"]),
     )
+    sns = trial.client("sns")
+    topic = sns.create_topic(Name=f"{trial.prefix}.fifo", Attributes={"FifoTopic": "true"})["TopicArn"]
+    trial.at_end.callback(sns.delete_topic, TopicArn=topic)
     asynchronous = {
         "OutputConfig": {
             "S3OutputPath": f"s3://{deployed['Bucket']}/async/",
-            "NotificationConfig": {"SuccessTopic": deployed["Topic"]},
+            "NotificationConfig": {"SuccessTopic": topic},
         }
     }
     found = error(variant(), AsyncInferenceConfig=asynchronous)
