@@ -124,7 +124,7 @@ def _volume_sizes(configurations: _Configurations) -> Observation:
         found = configurations.error(configurations.variant(InstanceType=instance.name, VolumeSizeInGB=50))
         taken = instance_storage(instance).takes_volume_size
         if taken is None:
-            unknown.append(f"{family} {'rejects it' if found else 'accepts it'}")
+            unknown.append(f"{family}: {found or 'accepted'}")
         elif taken is bool(found):
             differs.append(f"{family}: {found or 'accepted'}")
     seen = f"of {len(types)} families, other than the table: {'; '.join(differs) or 'none'}"
