@@ -342,7 +342,7 @@ class Server:
         if time.monotonic() >= deadline:
             raise RehearsalError(
                 f"the models were not ready after {self._document.load_timeout_seconds:g} s: make them load faster, or "
-                "raise load_timeout of the rehearsal and the endpoint's start-up time-out"
+                "raise load_timeout of the rehearsal"
             )
 
     def _request(

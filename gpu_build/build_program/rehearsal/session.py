@@ -26,6 +26,7 @@ __all__ = ["Session"]
 _REPEATED_SECONDS = 5.0
 _REPEATED_SECONDS_OF_STAND_INS = 0.5  # enough to see that several requests at once are answered
 _MESSAGE_CHARACTERS = 400
+_DECOUPLED = "decoupled transaction policy"  # server: sagemaker_server.cc. auto_complete_config may have set it
 # python_backend: src/shm_manager.cc. It advises an option of `docker run`, which a container of SageMaker cannot have.
 _NO_SHARED_MEMORY = re.compile(
     r"(?:Unable to initialize|Failed to increase the) shared memory .*?Error: No space left on device", re.DOTALL
@@ -180,6 +181,11 @@ def _more_shared_memory(_: object) -> str:
 
 def _answered(server: Server, body: bytes, content_type: str, *, watched: bool = True) -> Answer:
     answer = server.invoke(body, content_type, watched=watched)
+    if answer.status == 501 and _DECOUPLED in answer.error:
+        raise AnswerError(
+            "the model is decoupled, so it may have any number of answers, and an endpoint returns none: remove the "
+            "golden requests, or let the model return one response for each request without `decoupled`"
+        )
     if answer.status != 200:
         said = said_without_text(failed_request(answer.error, server.place), body, content_type, server.place)
         said = said[:_MESSAGE_CHARACTERS]

@@ -59,6 +59,13 @@ def test_each_client_has_its_own_sequences(rehearsed: Rehearse) -> None:
 
 RAISES_WITH_TEXT = "raise ValueError(f'no row {text.as_numpy()[0][0].decode()}')"
 LOADS_ONCE = "mark = self.directory + '/mark'; assert not os.path.exists(mark), 'no'; open(mark, 'w').close()"
+COMPLETES_DECOUPLED = """pass
+
+    @staticmethod
+    def auto_complete_config(config):
+        config.set_model_transaction_policy({"decoupled": True})
+        return config
+"""
 SENT_AT_ONCE = "self.count = getattr(self, 'count', 0) + 1; assert self.count < 9, 'too many'"
 
 
@@ -80,6 +87,7 @@ SENT_AT_ONCE = "self.count = getattr(self, 'count', 0) + 1; assert self.count < 
             "AssertionError: too many (model/1/model.py, line 18), when 2 are sent at once",
         ),
         ({"execute": "y = np.zeros((1, 2), np.float32)"}, "golden/0.json: "),
+        ({"initialize": COMPLETES_DECOUPLED}, "golden/0.json: the model is decoupled, so it may have any number of"),
     ],
 )
 def test_a_failure_is_one_sentence(rehearsed: Rehearse, given: dict[str, Any], reason: str) -> None:
