@@ -160,9 +160,11 @@ def _rehearsals(app: Path | None, written: Sequence[str] | None) -> tuple[float,
     from botocore.exceptions import BotoCoreError, ClientError
 
     from cdk_triton.cli.artifacts.measured import measured
+    from cdk_triton.cli.progress import working
 
     try:
-        found = measured(app or _DEFAULT_APP)
+        with working("reading the figures of rehearsals"):
+            found = measured(app or _DEFAULT_APP)
     except (BotoCoreError, ClientError) as error:
         return 0.0, [f"the figures of rehearsals are not used, because AWS did not answer: {str(error).rstrip('.')}"]
     alone = [each for each in found if not each.is_multi_model]  # an instance starts with no ensemble of several
