@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from protocol.plan import BuildMachine, Commit
 
@@ -50,6 +51,18 @@ class _KeyState:
     failure: tuple[str, Sequence[str], str] | None = None
 
 
+class _Snapshot(NamedTuple):
+    """What one look at the store and the jobs has found.
+
+    Attributes:
+        locks: the lock of each key, or None.
+        builds: the builds that the locks name, by id.
+    """
+
+    locks: Mapping[str, KeyLock | None]
+    builds: Mapping[str, BuildState | None]
+
+
 def build(
     pending: Sequence[Commit],
     rehearsals: Sequence[ArchiveRehearsal],
@@ -70,9 +83,11 @@ def build(
         NotYetError: the next poll has to go on.
         ArtifactError: one of them cannot be made; all that were finished are committed.
     """
-    found = _key_states([BuiltArchive(each) for each in pending], request, invocation)
+    archives = [BuiltArchive(each) for each in pending]
+    snapshot = _snapshot([*archives, *rehearsals], request, invocation)
+    found = _key_states(archives, snapshot, request, invocation)
     _fail_if_one_has(found)
-    found += _key_states(rehearsals, request, invocation)
+    found += _key_states(rehearsals, snapshot, request, invocation)
     _fail_if_one_has(found)
     _start(found, builder, request, invocation, _fail)
     _require_finished(found)
@@ -99,8 +114,10 @@ def build_each(
     Raises:
         NotYetError: the next poll has to go on.
     """
-    found = _key_states([BuiltArchive(each) for each in pending], request, invocation)
-    found += _key_states(rehearsals, request, invocation)
+    archives = [BuiltArchive(each) for each in pending]
+    snapshot = _snapshot([*archives, *rehearsals], request, invocation)
+    found = _key_states(archives, snapshot, request, invocation)
+    found += _key_states(rehearsals, snapshot, request, invocation)
     for each in found:
         if each.failure is not None:
             reject(each.product, _failure_text([each]))
@@ -118,15 +135,24 @@ def _fail_if_one_has(found: Sequence[_KeyState]) -> None:
         raise ArtifactError(_failure_text(failures))
 
 
-def _key_states(products: Sequence[Product], request: Request, invocation: Invocation) -> list[_KeyState]:
+def _snapshot(products: Sequence[Product], request: Request, invocation: Invocation) -> _Snapshot:
+    """The locks of products and their builds, looked at once.
+
+    A job that ends between a look at its archive and a look at its rehearsal would have a pass for an archive that is
+    not committed.
+    """
     ledger = Ledger(invocation.storage)
     keys = [product.key for product in products]
     locks = dict(zip(keys, invocation.each(ledger.lock, keys), strict=True))
     ids = sorted({lock.build for lock in locks.values() if lock is not None})
-    builds = refreshed(ids, request, ledger, invocation)
+    return _Snapshot(locks, refreshed(ids, request, ledger, invocation))
 
+
+def _key_states(
+    products: Sequence[Product], snapshot: _Snapshot, request: Request, invocation: Invocation
+) -> list[_KeyState]:
     def decide(product: Product) -> _KeyState:
-        return _key_state(product, locks[product.key], builds, request, invocation)
+        return _key_state(product, snapshot.locks[product.key], snapshot.builds, request, invocation)
 
     return list(invocation.each(decide, products))
 

@@ -41,6 +41,25 @@ def test_the_job_that_builds_an_archive_rehearses_it_and_those_that_are_committe
     assert cloud.program.incomplete == []
 
 
+def test_a_job_that_ends_while_a_poll_looks_at_it(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the poll sees the archive being built, and its rehearsal already there."""
+    stack = deploy(cloud, REHEARSED)
+    poll(stack)
+    running, describe = job(cloud), cloud.codebuild.batch_get_builds
+
+    def end_afterwards(request: Any) -> Any:
+        found = describe(request)
+        monkeypatch.undo()
+        cloud.end(running, "SUCCEEDED", {})
+        return found
+
+    monkeypatch.setattr(cloud.codebuild, "batch_get_builds", end_afterwards)
+
+    assert poll(stack) == Poll()
+    assert poll(stack) == Poll(done=True)
+    cloud.assert_delivered(cloud.plans[REHEARSED])
+
+
 def test_a_pass_says_what_was_rehearsed_and_how_it_went(cloud: Cloud, rehearsed: Stack) -> None:
     planned = cloud.plans[REHEARSED].rehearsals[0]
 
