@@ -1,4 +1,4 @@
-"""The rules CT120 to CT158 before real judges: the core, its Python backend, and ONNX Runtime.
+"""The rules CT116 and CT120 to CT158 before real judges: the core, its Python backend, and ONNX Runtime.
 
 More about Python models is in `test_python_rules_against_server.py`.
 
@@ -44,7 +44,10 @@ def archive(*members: str) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as target:
         for member in members:
-            target.addfile(tarfile.TarInfo(member))
+            name, _, link = member.partition(" = ")
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = (tarfile.LNKTYPE if link else tarfile.REGTYPE), link
+            target.addfile(info)
     return buffer.getvalue()
 
 
@@ -123,6 +126,24 @@ def zip_archive() -> bytes:
             "CT155",
             ["The Python environment should contain an 'activate' script."],
             id="a directory at the top",
+        ),
+        pytest.param(
+            {
+                "model/config.pbtxt": PYTHON + ENVIRONMENT,
+                "model/env.tar.gz": archive("bin/activate", "lib/z = lib/y", "lib/y"),
+            },
+            "CT116",
+            ["error code = -25 error message is Hard-link target 'lib/y' does not exist"],
+            id="a hard link before its file",
+        ),
+        pytest.param(
+            {
+                "model/config.pbtxt": PYTHON + ENVIRONMENT.replace("$$TRITON_MODEL_DIRECTORY/", ""),
+                "model/env.tar.gz": archive("bin/activate"),
+            },
+            "CT153",
+            ["Failed to get the canonical path for env.tar.gz."],
+            id="a relative path of an environment",
         ),
     ],
 )

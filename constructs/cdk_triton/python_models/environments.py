@@ -17,7 +17,12 @@ from cdk_triton.python_models.reader.execution_environment import VARIABLE, envi
 from cdk_triton.python_models.reader.unsafe_members import UnsafeMember, unsafe_member
 from cdk_triton.triton.repository import RepositoryFile
 
-__all__ = ["SAFE_SINCE", "ModelEnvironment", "environment_rule", "environments", "rejected_member"]
+__all__ = ["NUMPY_2_SINCE", "SAFE_SINCE", "ModelEnvironment", "environment_rule", "environments", "rejected_member"]
+
+NUMPY_2_SINCE = "24.11"
+"""The first release whose Python backend is built with pybind11 2.12, which reads arrays of numpy 2; 24.10 has 2.10
+(CMakeLists.txt of the branches r24.10 and r24.11; https://github.com/triton-inference-server/python_backend/pull/384).
+"""
 
 SAFE_SINCE = "26.06"
 """The first release that rejects unsafe members: python_backend 3033a6b is on the branch r26.06, not on r26.05."""
@@ -58,17 +63,40 @@ class ModelEnvironment:
         """Whether it is outside because the variable is misspelt, or not at the beginning."""
         return self.path is None and VARIABLE[2:] in self.written.upper() and not self.written.startswith(VARIABLE)
 
+    @property
+    def is_absolute(self) -> bool:
+        """Whether the path is written from the root of the file system."""
+        return self.written.startswith("/")
+
+    @property
+    def has_own_image(self) -> bool:
+        """Whether an image of one's own serves, which may have any file."""
+        platform = self.owner.context.platform
+        return platform is not None and platform.image is not None
+
     @cached_property
     def meant(self) -> PurePosixPath | None:
         """What a path without the variable means: the file of the model or of the repository; None if not certain.
 
-        The server's working directory has no such file, unless an image of one's own has.
+        An absolute path means the file in the repository of whose path it ends with two parts or more, such as
+        `/models/text/env.tar.gz`. Neither is where the server looks, unless an image of one's own has the file there.
         """
-        platform = self.owner.context.platform
-        if self.path is not None or self.written.startswith("/") or (platform is not None and platform.image):
+        if self.path is not None or self.has_own_image:
             return None
-        places = (f"{self.owner.model.directory}/{self.written}", self.written)
+        if self.is_absolute:
+            parts = PurePosixPath(normpath(self.written)).parts[1:]
+            places = ["/".join(parts[start:]) for start in range(1, len(parts) - 1)]
+        else:
+            places = [f"{self.owner.model.directory}/{self.written}", self.written]
         return next((PurePosixPath(normpath(place)) for place in places if self.files.finds(normpath(place))), None)
+
+    @property
+    def is_misplaced(self) -> bool:
+        """Whether no file is there for certain: the path means another place, or the directory where the server runs.
+
+        The images of SageMaker have no environment in that directory; one's own may have.
+        """
+        return self.meant is not None or (self.path is None and not self.is_absolute and not self.has_own_image)
 
     @property
     def archive(self) -> RepositoryFile | None:

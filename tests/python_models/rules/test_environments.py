@@ -108,7 +108,11 @@ CONDA_312 = "conda-meta/python-3.12.4-h5148396_1.json lib/python3.12/os.py bin/a
             f"{MODEL}/my env.tar.gz", {"my env.tar.gz": CONDA_312}, None, [], id="a blank in an archive's name"
         ),
         pytest.param("/tmp/env.tar.gz", {}, None, ["CT158"], id="elsewhere"),
-        pytest.param("env.tar.gz", {}, None, ["CT158"], id="relative to the server"),
+        pytest.param(
+            "/models/other/env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT158"], id="of another repository"
+        ),
+        pytest.param("env.tar.gz", {}, None, ["CT153"], id="relative to the server"),
+        pytest.param("/models/preprocess/env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="where it lay"),
         pytest.param("env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="without the variable"),
         pytest.param("./env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="in the model"),
         pytest.param("preprocess/env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="in the archive"),
@@ -201,6 +205,17 @@ def test_what_a_model_imports(write: Write, source: str, code: str) -> None:
         "preprocess/helpers/text.py": "def clean(text): return text",
     }
     assert [finding.code for finding in write(files).check(platform=platform("24.09"))] == [code]
+
+
+@pytest.mark.parametrize("path", ["env.tar.gz", "preprocess.tar.gz", "/models/preprocess/env.tar.gz"])
+def test_messages_about_a_place_where_the_server_does_not_look(messages: Messages, write: Write, path: str) -> None:
+    files: dict[str, Change] = {
+        "preprocess/config.pbtxt": with_environment(path),
+        "preprocess/env.tar.gz": CONDA_312,
+    }
+    assert messages.of(write(files).check()) == [
+        ("CT153", "preprocess/config.pbtxt", 'parameters["EXECUTION_ENV_PATH"].string_value')
+    ]
 
 
 def test_messages(messages: Messages, write: Write) -> None:

@@ -42,7 +42,7 @@ def content_of(name: str, text: str) -> bytes:
     """What a text in an example stands for.
 
     An ONNX file is written in ONNX's text form, a PyTorch model as the signature of its `forward`, a .tar.gz as the
-    list of its members, and a pickle as a description.
+    list of its members, where `a = b` is a hard link, and a pickle as a description.
     """
     if match := _PICKLE.fullmatch(text):
         return pickle_of(match["module"])
@@ -57,8 +57,10 @@ def content_of(name: str, text: str) -> bytes:
     if name.endswith(".tar.gz"):
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-            for member in text.split():
-                archive.addfile(tarfile.TarInfo(member))
+            for member, target in re.findall(r"(\S+)(?: = (\S+))?", text):
+                info = tarfile.TarInfo(member)
+                info.type, info.linkname = (tarfile.LNKTYPE if target else tarfile.REGTYPE), target
+                archive.addfile(info)
         return buffer.getvalue()
     return text.encode()
 

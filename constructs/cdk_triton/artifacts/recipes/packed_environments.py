@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from cdk_triton.artifacts.recipes.values import model_of, path_in_model
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.python_models.environments import NUMPY_2_SINCE
 from cdk_triton.python_models.reader.execution_environment import environment_path
 from cdk_triton.triton.releases import is_at_least
 
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["archive_target", "check_host", "check_is_only_copy", "check_is_used", "check_numpy", "needed_python"]
 
 _MODEL_DATA: Final = "/opt/ml/model"  # where a single-model endpoint finds the repository
-_NUMPY_2_SINCE: Final = "24.11"
-"""The first release whose Python backend is built with pybind11 2.12, which reads arrays of numpy 2; 24.10 has 2.10
-(CMakeLists.txt of the branches r24.10 and r24.11; https://github.com/triton-inference-server/python_backend/pull/384).
-"""
 _OLD_NUMPY: Final = re.compile(r"[01]\b")
 _Recipe = TypeVar("_Recipe", bound="BuildRecipe")
 
@@ -75,7 +72,7 @@ def check_numpy(
     Raises:
         ConfigurationError: the release needs an older numpy.
     """
-    if platform.release is None or is_at_least(platform.release, _NUMPY_2_SINCE):
+    if platform.release is None or is_at_least(platform.release, NUMPY_2_SINCE):
         return
     stub = f"{model_of(repository, model, str(recipe)).directory}/triton_python_backend_stub"
     if any(_OLD_NUMPY.match(version) for version in versions) or not versions:
@@ -84,7 +81,7 @@ def check_numpy(
         return
     raise ConfigurationError(
         f"{recipe} locks numpy {' and '.join(versions)}, but the Python backend of {platform.release} misreads "
-        f"arrays of numpy 2: lock numpy<2, or use release {_NUMPY_2_SINCE} or newer"
+        f"arrays of numpy 2: lock numpy<2, or use release {NUMPY_2_SINCE} or newer"
     )
 
 

@@ -1,4 +1,4 @@
-"""CT110 to CT119: whether the server finds a version of a model to load."""
+"""CT110 to CT114: whether the server finds a version of a model to load."""
 
 from __future__ import annotations
 

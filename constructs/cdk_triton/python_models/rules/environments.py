@@ -35,8 +35,9 @@ def missing_environment(each: ModelEnvironment) -> Iterator[Problem]:
 
     The server then does not load the model. `$$TRITON_MODEL_DIRECTORY` at the beginning of the path stands for the
     model's directory. Write the variable with two `$`, without braces, and with a `/` after it. Without the variable,
-    a path is relative to the server's working directory, which contains no model. If the path contains `..`, the
-    directory before `..` must exist too.
+    a path is relative to the server's working directory, which contains no model. An absolute path that ends like the
+    path of a file in the repository, such as `/models/text/env.tar.gz`, does not lead to this file. If the path
+    contains `..`, the directory before `..` must exist too.
 
     Example:
         # model/config.pbtxt
@@ -65,13 +66,20 @@ def missing_environment(each: ModelEnvironment) -> Iterator[Problem]:
             f"Failed to get the canonical path for {each.written}.",
             f'begin the path with "{VARIABLE}/", with two $',
         )
-    elif each.meant is not None:
+    elif each.is_misplaced:
+        where = (
+            f"is not the place of {each.meant} in the container"
+            if each.is_absolute
+            else "is relative to the server's working directory, not to the model"
+        )
+        fix = f'put the packed environment into the model\'s directory and write "{VARIABLE}/…"'
+        if each.meant is not None:
+            fix = f'write "{VARIABLE}/{relpath(each.meant, each.owner.model.directory)}"'
         yield each.owner.unloadable(
             FIELD,
-            f"the path of the environment, {each.written!r}, is relative to the server's working directory, not to the "
-            "model",
+            f"the path of the environment, {each.written!r}, {where}",
             f"Failed to get the canonical path for {each.written}.",
-            f'write "{VARIABLE}/{relpath(each.meant, each.owner.model.directory)}"',
+            fix,
         )
 
 
@@ -377,9 +385,8 @@ def environment_elsewhere(each: ModelEnvironment) -> Iterator[Problem]:
         bin/activate
         lib/python3.12/os.py
     """
-    if each.path is None and not each.is_misspelt and each.meant is None:
-        is_absolute = each.written.startswith("/")
-        where = "outside the repository" if is_absolute else "relative to the server's working directory"
+    if each.path is None and not (each.is_misspelt or each.is_misplaced):
+        where = "outside the repository" if each.is_absolute else "relative to the server's working directory"
         yield each.owner.unloadable(
             FIELD,
             f"the environment {each.written!r} is {where}",
