@@ -9,6 +9,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+import treelite
 
 from cdk_triton.tree_models.reader.file import MAX_BYTES, Damaged, Pickle, TooLarge, forest_file
 from cdk_triton.tree_models.reader.forest import Forest
@@ -219,3 +220,11 @@ def test_a_checkpoint_of_a_training_has_the_model_inside(tmp_path: Path) -> None
     found = forest_file(path)
     assert isinstance(found, Forest)
     assert found.features == 7
+
+
+def test_a_checkpoint_of_lightgbms_own_probabilities(tmp_path: Path) -> None:
+    text = (CORPUS / "lightgbm-4.7-multi.txt").read_text().replace("objective=multiclass ", "objective=multiclassova ")
+    (tmp_path / "model.txt").write_text(text.replace("num_class:3\n", "num_class:3 sigmoid:1\n", 1))
+    treelite.frontend.load_lightgbm_model(tmp_path / "model.txt").serialize(tmp_path / "checkpoint.tl")
+    found = [forest_file(tmp_path / name) for name in ("model.txt", "checkpoint.tl")]
+    assert [each.objective for each in found if isinstance(each, Forest)] == ["multiclassova"] * 2

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import struct
 
-from cdk_triton.tree_models.reader.forest import FileError, Forest
+from cdk_triton.tree_models.reader.forest import ONE_AGAINST_ALL, FileError, Forest
 
 __all__ = ["checkpoint"]
 
 _TASKS = ("binary classification", "regression", "multi-class classification", "ranking", "isolation forest")
 _REGRESSION = 1
+_ONE_AGAINST_ALL = "multiclass_ova"  # the name of LightGBM's objective as a postprocessor of Treelite
 _TYPES = {1: 4, 2: 4, 3: 8}  # bytes of a threshold or a leaf: uint32, float32, float64
 
 
@@ -35,6 +36,8 @@ def _version_4(content: bytes, version: tuple[int, ...]) -> Forest:
     walk = _Walk(content, 12)
     threshold, leaf, trees, features, task, _, targets = walk.scalars("<BBQiB?i")
     (classes,) = walk.numbers() or (1,)
+    walk.skip(4, 4, 4)  # leaf_vector_shape, target_id, class_id
+    postprocessor = walk.text()
     forest = Forest(
         "treelite_checkpoint",
         f"Treelite {'.'.join(map(str, version))}",
@@ -42,7 +45,7 @@ def _version_4(content: bytes, version: tuple[int, ...]) -> Forest:
         features or None,
         max(classes, 1),
         targets,
-        _TASKS[task] if task < len(_TASKS) else "",
+        ONE_AGAINST_ALL if postprocessor == _ONE_AGAINST_ALL else _TASKS[task] if task < len(_TASKS) else "",
         is_regression=task == _REGRESSION,
     )
     if threshold in _TYPES and leaf in _TYPES:
@@ -95,6 +98,16 @@ class _Walk:
         self.place = end
         return found
 
+    def text(self) -> str:
+        """An array of characters."""
+        (count,) = self.scalars("<Q")
+        end = self.place + count
+        if end > len(self._content):
+            raise struct.error("the file ends within a text")
+        found = self._content[self.place : end]
+        self.place = end
+        return found.decode("latin-1")
+
     def skip(self, *sizes: int) -> None:
         """Step over arrays with elements of these sizes."""
         for size in sizes:
@@ -106,10 +119,8 @@ class _Walk:
 
 def _walk_trees(walk: _Walk, trees: int, threshold: int, leaf: int) -> None:
     """Step over the rest of the description, and over every tree, to see that the file is whole."""
-    # leaf_vector_shape, target_id, class_id, postprocessor; sigmoid_alpha, ratio_c; base_scores, attributes
-    walk.skip(4, 4, 4, 1)
-    walk.scalars("<ff")
-    walk.skip(8, 1)
+    walk.scalars("<ff")  # sigmoid_alpha, ratio_c
+    walk.skip(8, 1)  # base_scores, attributes
     if walk.scalars("<i") != (0,):
         return  # fields of a newer version, whose sizes are unknown
     nodes = (1, 4, 4, 4, 1, leaf, threshold, 1, 1)

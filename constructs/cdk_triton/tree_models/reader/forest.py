@@ -8,7 +8,7 @@ from typing import Literal
 
 from cdk_triton._wording import quoted
 
-__all__ = ["LIBRARIES", "FileError", "Forest", "Format", "whole_number"]
+__all__ = ["LIBRARIES", "ONE_AGAINST_ALL", "FileError", "Forest", "Format", "whole_number"]
 
 Format = Literal["xgboost", "xgboost_json", "xgboost_ubj", "lightgbm", "treelite_checkpoint"]
 """A format, as the parameter `model_type` names it."""
@@ -21,6 +21,9 @@ LIBRARIES: Mapping[str, str] = {
     "treelite_checkpoint": "a Treelite checkpoint",
 }
 """Format → what a file of this format is."""
+
+ONE_AGAINST_ALL = "multiclassova"
+"""LightGBM's objective with a probability of its own for each class."""
 
 _MOST_DIGITS = 10  # the libraries read these numbers into 32 bits
 

@@ -9,6 +9,7 @@ from cdk_triton._wording import in_words
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend, treelite
 from cdk_triton.tree_models.fil_models import FilForest, forest_rule
+from cdk_triton.tree_models.reader.forest import ONE_AGAINST_ALL
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelInput, ModelOutput
 
@@ -263,9 +264,9 @@ def one_against_all(each: FilForest) -> Iterator[Problem]:
         parameters { key: "is_classifier" value { string_value: "false" } }
 
     Limits:
-        The rule does not know the objective of a Treelite checkpoint.
+        The rule does not know the objective of a checkpoint that Treelite 3 or older wrote.
     """
-    if each.forest.objective == "multiclassova" and each.parameters.boolean("predict_proba"):
+    if each.forest.objective == ONE_AGAINST_ALL and each.parameters.boolean("predict_proba"):
         yield each.owner.problem(
             'parameters["predict_proba"]',
             f"{each.file.each.path} has the objective multiclassova, but with predict_proba FIL responds with a "
