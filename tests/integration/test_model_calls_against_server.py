@@ -1,4 +1,4 @@
-"""The real Python backend as judge of CT194 to CT197, the requests of Python models. CT198 needs a GPU."""
+"""The real Python backend as judge of CT194 to CT197 and CT199, the requests of Python models. CT198 needs a GPU."""
 
 from __future__ import annotations
 
@@ -59,6 +59,8 @@ FAULTY = {
     ask.replace("'echo'", "'stream'"): "CT195",
     ask.replace("'echo'", "'echo', model_version=7"): "CT196",
     ask.replace("'echo'", "'sequence'"): "CT197",
+    ask.replace("'echo'", "'batches'"): "CT199",
+    ask.replace("'echo'", "'numbers'"): "CT199",
 }
 """Request → the code of its finding."""
 
@@ -68,6 +70,10 @@ def caller(*requests: str) -> Files:
     return {
         "caller/config.pbtxt": f'backend: "python"\n{IN}{OUT}',
         "caller/1/model.py": CALLER.replace("SENDS", "\n".join(sends)),
+        **python(f"max_batch_size: 8\n{IN}{OUT}", name="batches"),
+        "batches/1/model.py": ECHO,
+        **python(IN.replace("FP32", "INT32") + OUT, name="numbers"),
+        "numbers/1/model.py": ECHO,
         **python(name="echo"),
         "echo/1/model.py": ECHO,
         **python(IN + OPTIONAL + OUT, name="optional"),
@@ -79,7 +85,7 @@ def caller(*requests: str) -> Files:
     }
 
 
-OTHERS = ("echo", "optional", "stream", "sequence")
+OTHERS = ("echo", "optional", "stream", "sequence", "batches", "numbers")
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The rules CT194 to CT198: requests of a Python model for another one."""
+"""The rules CT194 to CT199: requests of a Python model for another one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ def codes(messages: Messages, write: Write, given: dict[str, Change]) -> list[st
         (f"{request()}.exec()",),
         (f"inputs = [{TENSOR}]", f"{request(inputs='inputs')}.exec()"),
         ("inputs = []", f"inputs.append({TENSOR})", f"{request(inputs='inputs')}.exec()"),
-        (f"{request(inputs='each.inputs()')}.exec()",),
         (f"{request(inputs='[*each.inputs()]')}.exec()",),
         ("name = 'called' if each else 'unknown'", f"{request(model='name', outputs='[each]')}.exec()"),
         (f"call = {request()}", "call = each", "call.exec()"),
@@ -75,7 +74,6 @@ def codes(messages: Messages, write: Write, given: dict[str, Change]) -> list[st
         "fits",
         "a list in a variable",
         "a list that grows",
-        "the inputs of the request",
         "inputs that are spread",
         "a computed name",
         "a variable that is set twice",
@@ -188,4 +186,54 @@ def test_an_output_on_the_gpu(
     messages: Messages, write: Write, lines: tuple[str, ...], config: str, found: list[str]
 ) -> None:
     given = files(source(*lines), f"{A}{RESULT}{config}", 'backend: "onnxruntime"')
+    assert codes(messages, write, given) == found
+
+
+ONE = 'input { name: "A" data_type: TYPE_FP32 dims: 4 }'
+MORE = ONE.replace('"A"', '"MORE"')
+BATCHES = "max_batch_size: 8 "
+TAKEN = 'inputs = [pb_utils.get_input_tensor_by_name(each, "A")]'
+ALL = "inputs = each.inputs()"
+
+
+@pytest.mark.parametrize(
+    ("own", "called", "line", "found"),
+    [
+        (ONE, ONE, TAKEN, []),
+        (ONE, BATCHES + ONE, TAKEN, ["CT199"]),
+        (BATCHES + ONE, ONE, TAKEN, ["CT199"]),
+        (BATCHES + ONE, BATCHES + ONE, TAKEN, []),
+        (BATCHES + ONE, ONE.replace("4", "[ -1, 4 ]"), TAKEN, []),
+        (ONE.replace("FP32", "FP16"), ONE, TAKEN, ["CT199"]),
+        (ONE.replace("4", "5"), ONE, TAKEN, ["CT199"]),
+        (ONE.replace("4", "-1"), ONE, TAKEN, []),
+        (ONE.replace("4", "4 reshape { shape: [ 2, 2 ] }"), ONE, TAKEN, []),
+        (ONE, BATCHES + ONE, ALL, ["CT199"]),
+        (ONE + MORE, ONE, ALL, ["CT194"]),
+        (ONE + MORE.replace("}", "optional: true }"), ONE, ALL, []),
+        (ONE, ONE + MORE, ALL, ["CT194"]),
+        (ONE + MORE, ONE + " sequence_batching { }", f"{ALL}, each", ["CT197"]),
+    ],
+    ids=[
+        "equal",
+        "batches of the other model",
+        "batches of its own",
+        "batches of both",
+        "batches in the dims",
+        "another type",
+        "another size",
+        "any size",
+        "a reshaped input",
+        "all inputs, without batches",
+        "an input too many",
+        "an optional input",
+        "an input too few",
+        "more than all inputs",
+    ],
+)
+def test_an_input_that_is_passed_on(
+    messages: Messages, write: Write, own: str, called: str, line: str, found: list[str]
+) -> None:
+    given = files(source(line, f"{request(inputs='inputs')}.exec()"), called + RESULT)
+    given["caller/config.pbtxt"] = f'backend: "python" {own} {RESULT}'
     assert codes(messages, write, given) == found

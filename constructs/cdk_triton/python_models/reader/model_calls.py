@@ -30,6 +30,7 @@ class ModelCall:
         version: the version that the request names; None if it names none, or one that is not known.
         inputs: the names of the inputs that are known.
         has_all_inputs: whether these are all inputs.
+        passed_on: those that come from the request that the source answers; None if the request passes on all of them.
         outputs: the names of the requested outputs that are known.
         has_correlation_id: whether the request may have the identifier of a sequence.
         plain: the line of a call that sends the request without `decoupled=True`; 0 if there is none.
@@ -43,6 +44,7 @@ class ModelCall:
     version: int | None = None
     inputs: tuple[str, ...] = ()
     has_all_inputs: bool = False
+    passed_on: tuple[str, ...] | None = ()
     outputs: tuple[str, ...] = ()
     has_correlation_id: bool = False
     plain: int = 0
@@ -125,6 +127,7 @@ class _Function:
             self._version(given.get("model_version")),
             tuple(name for name in inputs if name is not None),
             tensors is not None and None not in inputs and not is_open,
+            self._passed_on(given.get("inputs"), tensors or ()),
             tuple(name for name in outputs if name is not None),
             "correlation_id" in given or is_open,
             plain=next((call.lineno for call, decoupled in sent if decoupled is False), 0),
@@ -157,6 +160,19 @@ class _Function:
             case ast.List(elts=elements) | ast.Tuple(elts=elements) if not is_shared:
                 return None if any(isinstance(each, ast.Starred) for each in elements) else elements
         return None
+
+    def _passed_on(self, inputs: ast.expr | None, tensors: Sequence[ast.expr]) -> tuple[str, ...] | None:
+        match self._resolved(inputs):
+            case ast.Call(func=ast.Attribute(attr="inputs"), args=[], keywords=[]):
+                return None
+        found = []
+        for each in tensors:
+            match self._resolved(each):
+                case ast.Call(
+                    func=ast.Attribute(attr="get_input_tensor_by_name"), args=[_, ast.Constant(value=str(name))]
+                ):
+                    found.append(name)
+        return tuple(found)
 
     def _tensor(self, value: ast.expr) -> str | None:
         """The name of a tensor."""

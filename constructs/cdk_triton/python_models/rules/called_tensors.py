@@ -1,0 +1,296 @@
+"""CT194, CT198 and CT199: whether the tensors of a request fit the model that a Python model calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton._wording import listed_in_quotes
+from cdk_triton.checks.derived.completion import completes_batch_size, completes_tensors, known_backend
+from cdk_triton.checks.derived.composition import fits
+from cdk_triton.checks.derived.configured import ConfiguredModel
+from cdk_triton.checks.registry import Problem
+from cdk_triton.checks.sources import backend, core
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.python_models.called_models import ModelRequest, request_rule
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import ModelInput, enum_name
+
+_ON_GPU = ("onnxruntime", "tensorrt")
+
+
+@request_rule(
+    "CT194",
+    Severity.WARNING,
+    "a Python model calls another model with inputs or outputs that this model does not have",
+    source=core("src/model.cc", 40, 66),
+)
+def unknown_tensors(each: ModelRequest) -> Iterator[Problem]:
+    """A request for another model (BLS) names an input or output that this model lacks, or omits an input.
+
+    The server rejects the request. A tensor that comes from another request keeps its name: create a new `Tensor` with
+    the other name, or rename the input.
+
+    Example:
+        $ cdk-triton validate . --default-model pipeline --additional-model classifier
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "CLASS" data_type: TYPE_FP32 dims: 1 }
+        # pipeline/config.pbtxt
+        backend: "python"
+        input { name: "PICTURE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "CLASS" data_type: TYPE_FP32 dims: 1 }
+        # pipeline/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [self.ask(request) for request in requests]
+
+            def ask(self, request):
+                picture = pb_utils.get_input_tensor_by_name(request, "PICTURE")
+                call = pb_utils.InferenceRequest(
+                    model_name="classifier", inputs=[picture], requested_output_names=["CLASS"]
+                )
+                return pb_utils.InferenceResponse(call.exec().output_tensors())
+
+    Instead:
+        # pipeline/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [self.ask(request) for request in requests]
+
+            def ask(self, request):
+                picture = pb_utils.get_input_tensor_by_name(request, "PICTURE")
+                image = pb_utils.Tensor("IMAGE", picture.as_numpy())
+                call = pb_utils.InferenceRequest(
+                    model_name="classifier", inputs=[image], requested_output_names=["CLASS"]
+                )
+                return pb_utils.InferenceResponse(call.exec().output_tensors())
+
+    Limits:
+        The rule knows names that are written in the call, or in a variable that the function sets once. It skips the
+        inputs or outputs of a model whose backend may add others to the configuration.
+    """
+    callee, suggestions = each.callee, Suggestions()
+    if not completes_tensors(callee, "input"):
+        yield from _input_problems(each, suggestions)
+    outputs = [tensor.name for tensor in callee.config.output]
+    for name in dict.fromkeys(each.call.outputs) if not completes_tensors(callee, "output") else ():
+        if name not in outputs:
+            yield each.problem(
+                each.call.line,
+                f"requests the output {name!r} of {callee.name!r}, which does not have it",
+                f"unexpected inference output '{name}' for model '{callee.name}'",
+                _name_of(name, outputs, "output", suggestions),
+            )
+
+
+def _input_problems(each: ModelRequest, suggestions: Suggestions) -> Iterator[Problem]:
+    call, name_of_callee = each.call, each.callee.name
+    known = [tensor.name for tensor in each.callee.config.input]
+    required = [tensor.name for tensor in each.callee.config.input if not tensor.optional]
+    count = f"{len(known)} inputs"
+    if len(required) < len(known):
+        count = f"number of inputs between {len(required)} and {len(known)}"
+    counted = f"expected {count} but got {len(call.inputs)} inputs for model '{name_of_callee}'"
+    is_fitting = len(required) <= len(call.inputs) <= len(known)  # which the server checks first
+    unknown = [name for name in dict.fromkeys(call.inputs) if name not in known]
+    for name in unknown:
+        yield each.problem(
+            call.line,
+            f"sends the input {name!r} to {name_of_callee!r}, which does not have it",
+            counted
+            if call.has_all_inputs and not is_fitting
+            else f"unexpected inference input '{name}' for model '{name_of_callee}'",
+            _name_of(name, known, "input", suggestions),
+        )
+    missing = [name for name in required if name not in call.inputs]
+    if call.has_all_inputs and missing and not unknown:
+        yield each.problem(
+            call.line,
+            f"does not send the required input{'s' if len(missing) > 1 else ''} {listed_in_quotes(missing)} to "
+            f"{name_of_callee!r}",
+            counted,
+            f"add the missing tensor to inputs, or mark the input of {name_of_callee!r} as optional",
+        )
+
+
+def _name_of(name: str, names: list[str], side: str, suggestions: Suggestions) -> str:
+    close = suggestions.closest(name, sorted(names))
+    there = listed_in_quotes(sorted(names)) if names else "none"
+    return f"did you mean {close!r}?" if close is not None else f"use an {side} of the model: {there}"
+
+
+@request_rule(
+    "CT198",
+    Severity.WARNING,
+    "a Python model reads an output of another model as if the GPU did not hold it",
+    source=backend("python_backend", "src/pb_tensor.cc", 579, 590),
+)
+def output_on_gpu(each: ModelRequest) -> Iterator[Problem]:
+    """`as_numpy()` reads an output that the other model leaves in the memory of the GPU.
+
+    A response to a request of a Python model contains the tensors where the other model wrote them. ONNX Runtime and
+    TensorRT write to the GPU, except for texts. Every such read fails on an instance with a GPU, and works on a machine
+    without one. With `preferred_memory`, the server copies the outputs to the memory of the host.
+
+    Example:
+        $ cdk-triton validate . --default-model pipeline --additional-model network
+        # network/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        # network/1/model.onnx
+        <ir_version: 8, opset_import: ["": 17]>
+        network (float[4] IN) => (float[4] OUT) { OUT = Relu(IN) }
+        # pipeline/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        # pipeline/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [self.ask(request) for request in requests]
+
+            def ask(self, request):
+                given = pb_utils.get_input_tensor_by_name(request, "IN")
+                call = pb_utils.InferenceRequest(model_name="network", inputs=[given], requested_output_names=["OUT"])
+                values = pb_utils.get_output_tensor_by_name(call.exec(), "OUT").as_numpy()
+                return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", values * 2)])
+
+    Instead:
+        # pipeline/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [self.ask(request) for request in requests]
+
+            def ask(self, request):
+                given = pb_utils.get_input_tensor_by_name(request, "IN")
+                call = pb_utils.InferenceRequest(
+                    model_name="network",
+                    inputs=[given],
+                    requested_output_names=["OUT"],
+                    preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, 0),
+                )
+                values = pb_utils.get_output_tensor_by_name(call.exec(), "OUT").as_numpy()
+                return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", values * 2)])
+
+    Limits:
+        The rule checks only models of ONNX Runtime and TensorRT whose instances are all on the GPU. It skips a file
+        that asks where a tensor is (`is_cpu`), or passes tensors on with DLPack.
+    """
+    callee = each.callee
+    name = known_backend(callee.context, callee.model)
+    kinds = {enum_name(group, "kind") for group in callee.config.instance_group}
+    if name not in _ON_GPU or "KIND_CPU" in kinds:
+        return
+    texts = {tensor.name for tensor in callee.config.output if enum_name(tensor, "data_type") == "TYPE_STRING"}
+    for line, output in each.call.on_host:
+        if output not in texts:
+            yield each.problem(
+                line,
+                f"reads the output {output!r} of {each.call.model!r} with as_numpy(), but its backend {name!r} leaves "
+                "the output on the GPU",
+                "Tensor is stored in GPU and cannot be converted to NumPy.",
+                "write preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, 0) in the request",
+            )
+
+
+@request_rule(
+    "CT199",
+    Severity.WARNING,
+    "a Python model passes on an input that does not fit the model that it calls",
+    source=core("src/infer_request.cc", 1100, 1185),
+)
+def unfit_input(each: ModelRequest) -> Iterator[Problem]:
+    """An input of a Python model has another type or shape than the input of the same name of the model that it calls.
+
+    The server rejects the request. A model with `max_batch_size` above 0 expects a batch dimension before the dims of
+    its configuration. So a Python model without batches has to add this dimension, for example with
+    `np.expand_dims(values, 0)`, and a `Tensor` of the new array.
+
+    Example:
+        $ cdk-triton validate . --default-model pipeline --additional-model classifier
+        # classifier/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "CLASS" data_type: TYPE_FP32 dims: 1 }
+        # pipeline/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "CLASS" data_type: TYPE_FP32 dims: [ -1, 1 ] }
+        # pipeline/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [self.ask(request) for request in requests]
+
+            def ask(self, request):
+                image = pb_utils.get_input_tensor_by_name(request, "IMAGE")
+                call = pb_utils.InferenceRequest(
+                    model_name="classifier", inputs=[image], requested_output_names=["CLASS"]
+                )
+                return pb_utils.InferenceResponse(call.exec().output_tensors())
+
+    Instead:
+        # pipeline/1/model.py
+        import numpy as np
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [self.ask(request) for request in requests]
+
+            def ask(self, request):
+                image = pb_utils.get_input_tensor_by_name(request, "IMAGE")
+                batch = pb_utils.Tensor("IMAGE", np.expand_dims(image.as_numpy(), 0))
+                call = pb_utils.InferenceRequest(
+                    model_name="classifier", inputs=[batch], requested_output_names=["CLASS"]
+                )
+                return pb_utils.InferenceResponse(call.exec().output_tensors())
+
+    Limits:
+        The rule checks only tensors that the model passes on unchanged. It skips shapes that a backend may complete,
+        and inputs with `reshape` or `allow_ragged_batch`.
+    """
+    own = {tensor.name: tensor for tensor in each.owner.config.input}
+    expected = {tensor.name: tensor for tensor in each.callee.config.input}
+    for name in each.call.passed_on or ():
+        if name not in own or name not in expected:
+            continue
+        types = [enum_name(tensor, "data_type").removeprefix("TYPE_") for tensor in (own[name], expected[name])]
+        shapes = [_shape(each.owner, own[name]), _shape(each.callee, expected[name])]
+        if types[0] != types[1] and "INVALID" not in types:
+            yield each.problem(
+                each.call.line,
+                f"passes the {types[0]} input {name!r} on to {each.callee.name!r}, which expects {types[1]}",
+                f"inference input '{name}' data-type is '{types[0]}', but model '{each.callee.name}' expects "
+                f"'{types[1]}'",
+                f"create a Tensor {name!r} of the other type",
+            )
+        elif shapes[0] is not None and shapes[1] is not None and not fits(shapes[0], shapes[1]):
+            yield each.problem(
+                each.call.line,
+                f"passes the input {name!r} of the shape {list(shapes[0])} on to {each.callee.name!r}, which expects "
+                f"{list(shapes[1])}",
+                f"unexpected shape for input '{name}' for model '{each.callee.name}'",
+                f"create a Tensor {name!r} of this shape",
+            )
+
+
+def _shape(each: ConfiguredModel, tensor: ModelInput) -> tuple[int, ...] | None:
+    """The shape of an input, with the batch dimension; None if the configuration does not determine it."""
+    size = each.config.max_batch_size
+    is_open = not tensor.dims or (size == 0 and completes_batch_size(each))
+    if is_open or tensor.HasField("reshape") or tensor.allow_ragged_batch:
+        return None
+    return ((-1,) if size else ()) + tuple(tensor.dims)
