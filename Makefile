@@ -29,20 +29,20 @@ reference: setup ## all five reference systems on this machine, each asked and t
 # It judges the permissions, and only tests use it (see the README.md beside it).
 JUDGE := tests/permissions/judge/node_modules/installed
 
-# Three files at a time, because tests that deploy wait a lot.
-PYTEST := pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+PYTEST := pytest --dist loadfile --no-loadscope-reorder --numprocesses
 
+# Five files at a time, because tests that deploy wait most of their time; each process needs a gigabyte.
 test: setup $(JUDGE) ## the tests of everything
-	@$(PYTEST) -m "not long"
+	@$(PYTEST) 5 -m "not long"
 
 test-fast: setup ## the tests without servers, the CDK and slow ones: two to three minutes
-	@$(PYTEST) -m "not slow and not server and not cdk and not long"
+	@$(PYTEST) logical --maxprocesses 4 -m "not slow and not server and not cdk and not long"
 
 test-hosting: setup $(JUDGE) ## the tests of the constructs and of their security
-	@$(PYTEST) tests/hosting tests/permissions tests/security
+	@$(PYTEST) logical --maxprocesses 4 tests/hosting tests/permissions tests/security
 
 test-long: setup $(JUDGE) ## whole runs: the demo, the reference systems, another user, the pages for contributors
-	@pytest -m long --numprocesses 3 --dist load --maxschedchunk 1
+	@pytest -m long --numprocesses 4 --dist load --maxschedchunk 1
 
 check-rule: setup ## everything that judges one rule, such as CODE=CT101: some seconds
 	@python -m tools.check_rule $(CODE)
