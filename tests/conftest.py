@@ -18,8 +18,9 @@ pytest_plugins = ["golden_messages", "pytester"]
 
 CHECKOUT = Path(__file__).parents[1]
 
-# ONNX Runtime's wheel reports usage to its maker otherwise.
+# ONNX Runtime's wheel and the CDK CLI report usage to their makers otherwise, the CLI from a second Node.js process.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+os.environ["CDK_DISABLE_CLI_TELEMETRY"] = "1"
 # The `cdk` command is 16 MB of JavaScript, and compiling it takes a quarter of the time of each of its processes.
 os.environ.setdefault("NODE_COMPILE_CACHE", str(CHECKOUT / ".pytest_cache/node"))
 # A program started in the background of a shell ignores SIGINT and hands that on; the tests of Ctrl-C need the default.
