@@ -33,6 +33,9 @@ __all__ = ["CloudFormationApi"]
 Request = Mapping[str, Any]
 Result = Mapping[str, Any]
 
+LONGEST_ANSWER = 20.0
+"""How many seconds the CDK CLI waits at most for the answer about a running operation."""
+
 _IAM_TYPES = {"AWS::IAM::ManagedPolicy", "AWS::IAM::Policy", "AWS::IAM::Role"}
 _NAME_PROPERTIES = {"ManagedPolicyName", "RoleName"}
 
@@ -49,9 +52,21 @@ class CloudFormationApi:
         self._engine = engine
         self._services = services
 
-    def answer(self, body: bytes) -> Reply:
-        """Answer one form-encoded request."""
-        return answer(body, self._handle)
+    def answer(self, body: bytes, caller: str = "") -> Reply:
+        """Answer one form-encoded request.
+
+        Args:
+            body: the request.
+            caller: its user agent. The CDK CLI looks at a running operation every five seconds (`waitFor` in
+                `toolkit-lib/lib/util/promises.ts` of aws/aws-cdk-cli), so it is told at the end of the operation.
+        """
+
+        def handle(operation: str, request: Request) -> Result:
+            if operation == "DescribeStacks" and "StackName" in request and "aws-cdk/" in caller:
+                self._engine.await_end(request["StackName"], LONGEST_ANSWER)
+            return self._handle(operation, request)
+
+        return answer(body, handle)
 
     def _handle(self, operation: str, request: Request) -> Result:
         handler = OPERATIONS.get(operation)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from cdk_triton.errors import TemplateError
+from cdk_triton.errors import LocalError, TemplateError
 from cdk_triton_local.cloudformation.deployment import Deployment
 from cdk_triton_local.cloudformation.exports import Exports
 from cdk_triton_local.cloudformation.intrinsics import Environment
@@ -24,6 +26,7 @@ from cdk_triton_local.cloudformation.template import Template
 __all__ = ["ChangeSet", "NoSuchStackError", "StackStateError", "TemplateEngine"]
 
 NO_CHANGES = "The submitted information didn't contain changes. Submit different information to create a change set."
+_LOOK_SECONDS = 0.05
 
 
 class NoSuchStackError(TemplateError):
@@ -95,6 +98,14 @@ class TemplateEngine:
             if stack.name == name_or_id and stack.status != "DELETE_COMPLETE":
                 return stack
         raise NoSuchStackError(f"Stack with id {name_or_id} does not exist")
+
+    def await_end(self, name_or_id: str, seconds: float) -> None:
+        """Wait for the end of a stack's operation, if the stack exists and has one, or for some seconds."""
+        deadline = time.monotonic() + seconds
+        with contextlib.suppress(NoSuchStackError, LocalError):  # or this AWS is being stopped
+            stack = self.stack(name_or_id)
+            while stack.in_progress and time.monotonic() < deadline:
+                self._services.sleep(_LOOK_SECONDS)
 
     def exports(self, exclude: Stack | None = None) -> dict[str, tuple[Stack, Output]]:
         """Every export with its stack, without those of the stack `exclude`."""

@@ -54,7 +54,7 @@ class Lambdas(Protocol):
 class CloudFormation(Protocol):
     """Answers CloudFormation requests."""
 
-    def answer(self, body: bytes) -> Reply:
+    def answer(self, body: bytes, caller: str) -> Reply:
         """See `CloudFormationApi.answer`."""
 
 
@@ -151,7 +151,8 @@ class Routes:
             return self._deliver(Request(environ))(environ, start_response)
         operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
         if service == "cloudformation":
-            return _sent(self.cloudformation.answer(Request(environ).get_data()))(environ, start_response)
+            caller = environ.get("HTTP_USER_AGENT", "")
+            return _sent(self.cloudformation.answer(Request(environ).get_data(), caller))(environ, start_response)
         if service in ("codebuild", "servicequotas"):
             api = self.codebuild if service == "codebuild" else self.quotas
             return _sent(api.answer(operation, Request(environ).get_data()))(environ, start_response)

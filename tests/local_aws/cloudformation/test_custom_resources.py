@@ -7,7 +7,9 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import boto3
 import pytest
+from botocore.config import Config
 
 if TYPE_CHECKING:
     from tests.local_aws.conftest import Deployer, Rejected
@@ -332,6 +334,25 @@ def test_a_function_without_the_framework_answers_through_its_response_url(deplo
     assert deployer.deploy(plain(PLAIN), name) == "CREATE_COMPLETE"
     assert outputs(deployer, name) == {"Type": "Create"}
     assert deployer.delete(name) == "DELETE_COMPLETE"
+
+
+def test_the_cdk_cli_is_told_at_the_end_of_an_operation_because_it_asks_every_five_seconds(deployer: Deployer) -> None:
+    variables = deployer.aws.environment()
+    cli = boto3.client(
+        "cloudformation",
+        endpoint_url=deployer.aws.url,
+        region_name=deployer.aws.region,
+        aws_access_key_id=variables["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=variables["AWS_SECRET_ACCESS_KEY"],
+        config=Config(user_agent_extra="aws-cdk/2.1148.1"),
+    )
+    name = deployer.new_name()
+    cli.create_stack(StackName=name, TemplateBody=json.dumps(plain(PLAIN)))
+    assert deployer.describe(name)["StackStatus"] == "CREATE_IN_PROGRESS"
+    assert cli.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"] == "CREATE_COMPLETE"
+    identifier = deployer.describe(name)["StackId"]
+    cli.delete_stack(StackName=name)
+    assert cli.describe_stacks(StackName=identifier)["Stacks"][0]["StackStatus"] == "DELETE_COMPLETE"
 
 
 def test_a_function_that_never_answers_fails_after_the_service_timeout(deployer: Deployer) -> None:
