@@ -149,6 +149,14 @@ def test_pytorch_for_the_cpu_in_the_lock_file_of_a_recipe(
     assert places == [("CT117", f"preprocess/{name}", "")] * is_found
 
 
+@pytest.mark.parametrize("beside", ["text/__init__.py", "text-1.0.dist-info/METADATA"])
+def test_the_fix_names_the_directory_and_the_packages(write: Write, beside: str) -> None:
+    files = {f"preprocess/1/vendor/{name}": b"" for name in (beside, "text/core.cpython-310-x86_64-linux-gnu.so")}
+    [finding] = [each for each in write(files).check(platform=at("25.09")) if each.code == "CT115"]
+    assert "--target preprocess/1/vendor --only-binary :all: --python-version 3.12 " in finding.fix
+    assert finding.fix.endswith(" text")
+
+
 def test_a_python_of_its_own_is_not_judged(write: Write, messages: Messages) -> None:
     files: dict[str, Change] = {"triton_python_backend_stub": b"", "1/vendor/core.cpython-310-darwin.so": b""}
     assert found(write, files, at("25.09"), messages) == []

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from cdk_triton._wording import listed_in_quotes
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.backend_files import model_files
+from cdk_triton.checks.derived.backend_files import Files, model_files
 from cdk_triton.checks.derived.configured import ConfiguredModel, configured
 from cdk_triton.checks.derived.releases import is_older, known_release
 from cdk_triton.checks.registry import Problem, rule
@@ -36,6 +36,7 @@ from cdk_triton.python_models.reader.packed_environment import environment_pytho
 from cdk_triton.triton.findings import Severity
 
 _PROCESSORS: Mapping[str, str] = {"x86_64": "x86_64", "arm64": "aarch64"}
+_PACK = "pack the environment on such a machine, or let the recipe WheelEnvironment build it"
 _LOCKS = (".txt", ".lock")
 _CPU_BUILD = re.compile(r"(?:^|_)cpu(?:_|$)")
 
@@ -63,6 +64,7 @@ def other_machine(context: CheckContext) -> Iterator[Problem]:
         # model/config.pbtxt
         backend: "python"
         # model/1/model.py
+        # model/1/vendor/orjson/__init__.py
         # model/1/vendor/orjson/orjson.cpython-311-x86_64-linux-gnu.so
 
     Instead:
@@ -84,7 +86,7 @@ def other_machine(context: CheckContext) -> Iterator[Problem]:
                 modules[0].path if environment is None else environment.path,
                 f"{said} of {each.name!r} cannot be imported in the container: compiled for {reason} "
                 f"({modules[0].path.name}), but the container has {_container(context)}",
-                _install(context, environment),
+                _install(each, modules) if environment is None else _PACK,
             )
 
 
@@ -257,16 +259,31 @@ def _container(context: CheckContext) -> str:
     return machine if release is None or "python" in release.assumed else f"{machine} with Python {release.python}"
 
 
-def _install(context: CheckContext, environment: ModelEnvironment | None) -> str:
-    if environment is not None:
-        return "pack the environment on such a machine, or let the recipe WheelEnvironment build it"
+def _install(each: ConfiguredModel, modules: Iterable[CompiledModule]) -> str:
+    """The command that replaces the packages: without `--upgrade`, pip keeps what is in the directory."""
+    context = each.context
     release = known_release(context.platform)
     python = "" if release is None or "python" in release.assumed else f" --python-version {release.python}"
     processor = "x86_64" if context.platform is None else _PROCESSORS[context.platform.instance.host]
+    packages = sorted({_package(model_files(context)[each.name], module.path) for module in modules})
+    directory = packages[0].parent
+    names = [package.name for package in packages if package.parent == directory]
     return (
-        "install the package for the container: pip install --target DIRECTORY --only-binary :all:"
-        f"{python} --platform manylinux_2_28_{processor} PACKAGE"
+        f"install for the container: pip install --upgrade --target {directory} --only-binary :all:{python} "
+        f"--platform manylinux_2_28_{processor} --platform manylinux2014_{processor} {' '.join(names)}"
     )
+
+
+def _package(files: Files, module: PurePosixPath) -> PurePosixPath:
+    """The directory of the package that has a module, or the module itself, in the directory that pip wrote.
+
+    pip writes a directory `*.dist-info` beside each package.
+    """
+    for directory in module.parents:
+        if any(name.endswith(".dist-info") for name in files.names_in(directory)):
+            return directory / module.relative_to(directory).parts[0].partition(".")[0]
+    is_in_package = files.has(module.parent / "__init__.py")
+    return module.parent if is_in_package else module.parent / module.name.partition(".")[0]
 
 
 def _module_name(path: PurePosixPath) -> str:
