@@ -19,7 +19,7 @@ from .failure import ArtifactError, NotYetError, with_log_tail
 from .invocation import Invocation
 from .jobs import is_out_of_sight, latest_end, refreshed
 from .locks import BuildState, KeyLock, Ledger
-from .products import BuiltArchive, Product
+from .products import Archive, BuiltArchive, Product, archives_of
 from .rehearsals import ArchiveRehearsal
 from .reports import BrokenBuildError, read_failure, was_not_started
 from .request import Request
@@ -166,7 +166,7 @@ def _key_state(
 ) -> _KeyState:
     key = product.key
     if lock is None:
-        return _KeyState(product, lock=KeyLock(key, product.repository, "", 1, None, ""))
+        return _KeyState(product, lock=KeyLock(key, *product.archive, "", 1, None, ""))
     state = builds[lock.build]
     if state is None or state.excludes(key):
         return _KeyState(product, lock=lock)
@@ -197,15 +197,14 @@ def _spent(
     """Decide whether a key whose build ended without its product is made again or fails the request."""
     ended = state.ended
     assert ended is not None  # the caller looked
-    key, repository, etag = lock.key, lock.repository, lock.etag
     reason = with_log_tail(*failure)
     if ended.status == "ABANDONED":
-        return _KeyState(product, lock=KeyLock(key, repository, "", lock.attempt, lock.previous, etag))
+        return _KeyState(product, lock=replace(lock, build=""))
     if ended.again and lock.attempt == 1:
-        log.info("the build %s of %s ended with %s and is tried again", state.build, repository, ended.status)
-        return _KeyState(product, lock=KeyLock(key, repository, "", 2, reason, etag))
+        log.info("the build %s of %s ended with %s and is tried again", state.build, lock.repository, ended.status)
+        return _KeyState(product, lock=replace(lock, build="", attempt=2, previous=reason))
     if ended.at < request.started_at:
-        return _KeyState(product, lock=KeyLock(key, repository, "", 1, reason, etag))
+        return _KeyState(product, lock=replace(lock, build="", attempt=1, previous=reason))
     return _KeyState(product, failure=failure)
 
 
@@ -242,7 +241,7 @@ def _start(
         ArtifactError: `reject` raised it, or the build plan does not name a builder.
     """
     unstarted = {each.state.build: each.state for each in found if each.state is not None and each.state.job is None}
-    unmade = {each.product.key for each in found if not each.is_committed}
+    unmade = {each.product.archive for each in found if not each.is_committed and each.product.follows is None}
     locked = [each for each in found if each.lock is not None]
     free = [each for each in locked if each.state is None]
     for state in unstarted.values():
@@ -265,10 +264,9 @@ def _start(
     raise NotYetError("a build was started", GOES_ON)
 
 
-def _possible(found: Sequence[_KeyState], unmade: AbstractSet[str]) -> Wanted:
+def _possible(found: Sequence[_KeyState], unmade: AbstractSet[Archive]) -> Wanted:
     """What one job can make: all but the rehearsals of archives that another job has to make first."""
-    here = {each.product.key for each in found}
-    missing = unmade - here
+    missing = unmade - archives_of(each.product for each in found)
     return [
         (each.product, each.lock) for each in found if each.lock is not None and each.product.follows not in missing
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from protocol.plan import BuildInput, BuildMachine
 from .copying import copy_if_absent, reading
 from .failure import ArtifactError, NotYetError
 from .invocation import Invocation
-from .products import Product
+from .products import Archive, Product
 from .storage import LostRaceError, StoredObject
 from .turn import RESERVE_MILLIS, TurnIsOverError
 
@@ -36,14 +36,20 @@ takes to start."""
 
 
 def copy_inputs(
-    build: str, builder: BuildMachine, products: Sequence[Product], assets: str, invocation: Invocation
+    build: str,
+    builder: BuildMachine,
+    products: Sequence[Product],
+    together: Collection[Archive],
+    assets: str,
+    invocation: Invocation,
 ) -> dict[str, str]:
     """Copy the build program and the inputs of these products into the build's input folder, each once.
 
     Args:
         build: the build's id.
         builder: the machine that builds; it names the build program.
-        products: what the job makes.
+        products: what the job makes, one for each key.
+        together: the archives that the job makes, under all names that an artifact key has.
         assets: the build plan's bucket.
         invocation: this invocation.
 
@@ -56,7 +62,6 @@ def copy_inputs(
         ArtifactError: the build program is missing.
     """
     _copy_input(build, assets, invocation, builder.program)
-    together = {product.key for product in products}
     inputs = {product.key: product.inputs(together) for product in products}
     needed = {source.path: source for sources in inputs.values() for source in sources}
     results = invocation.each(partial(_try_copy, build, assets, invocation), needed.values())
@@ -66,10 +71,13 @@ def copy_inputs(
 
 
 def write_build_plan(
-    build: str, builder: BuildMachine, products: Sequence[Product], invocation: Invocation
+    build: str,
+    builder: BuildMachine,
+    products: Sequence[Product],
+    together: Collection[Archive],
+    invocation: Invocation,
 ) -> list[str]:
     """Write the build program's `plan.json` if it is absent; return the keys of the products in the stored one."""
-    together = {product.key for product in products}
     sections: dict[str, Any] = {
         name: [dict(each.entry(together)) for each in products if each.section == name] for name in _KEYS
     }

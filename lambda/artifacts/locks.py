@@ -86,6 +86,7 @@ class KeyLock:
     Attributes:
         key: the key of a product.
         repository: the name of its repository.
+        artifact_key: of the archive that it is, or that it is about, which `gc` must not delete meanwhile.
         build: the build that it points to.
         attempt: 1, or 2 if the build before was lost through the service's own fault.
         previous: why the build before failed; None if there was none.
@@ -94,6 +95,7 @@ class KeyLock:
 
     key: str
     repository: str
+    artifact_key: str
     build: str
     attempt: int
     previous: str | None

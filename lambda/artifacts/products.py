@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -11,7 +11,14 @@ from protocol.plan import BuildInput, Commit
 from .commits import commit_built
 from .invocation import Invocation
 
-__all__ = ["BuiltArchive", "Product", "Wording", "display_name"]
+__all__ = ["Archive", "BuiltArchive", "Product", "Wording", "archives_of", "display_name"]
+
+
+class Archive(NamedTuple):
+    """An archive: equal directories with different names have one artifact key, but two archives."""
+
+    repository: str
+    artifact_key: str
 
 
 class Wording(NamedTuple):
@@ -36,12 +43,8 @@ class Product(Protocol):
         """The key of its lock, which is also the name of its directory in the output of the job."""
 
     @property
-    def artifact_key(self) -> str:
-        """The key of the archive that it is, or that it is about."""
-
-    @property
-    def repository(self) -> str:
-        """The name of the repository."""
+    def archive(self) -> Archive:
+        """The archive that it is, or that it is about."""
 
     @property
     def name(self) -> str:
@@ -52,17 +55,17 @@ class Product(Protocol):
         """The words of messages."""
 
     @property
-    def follows(self) -> str | None:
-        """The key of the archive that the same job has to make, unless it is committed; None for an archive."""
+    def follows(self) -> Archive | None:
+        """The archive that the same job has to make, unless it is committed; None for an archive."""
 
     @property
     def section(self) -> str:
         """The list of the build program's `plan.json` that has its entry."""
 
-    def entry(self, together: Collection[str]) -> Mapping[str, Any]:
-        """Its entry in `plan.json`; `together` has the keys that the same job makes."""
+    def entry(self, together: Collection[Archive]) -> Mapping[str, Any]:
+        """Its entry in `plan.json`; `together` has the archives that the same job makes."""
 
-    def inputs(self, together: Collection[str]) -> tuple[BuildInput, ...]:
+    def inputs(self, together: Collection[Archive]) -> tuple[BuildInput, ...]:
         """The files that the job reads for it."""
 
     def commit(self, build: str, invocation: Invocation) -> bool:
@@ -92,29 +95,32 @@ class BuiltArchive:
         """See `Product`."""
         return self.planned.artifact_key
 
-    artifact_key = key
-
     @property
-    def repository(self) -> str:
+    def archive(self) -> Archive:
         """See `Product`."""
-        return self.planned.repository
+        return Archive(self.planned.repository, self.planned.artifact_key)
 
     @property
     def name(self) -> str:
         """See `Product`."""
         return display_name(self.planned)
 
-    def entry(self, _: Collection[str]) -> Mapping[str, Any]:
+    def entry(self, _: Collection[Archive]) -> Mapping[str, Any]:
         """See `Product`."""
         return {} if self.planned.build is None else self.planned.build.ensemble
 
-    def inputs(self, _: Collection[str]) -> tuple[BuildInput, ...]:
+    def inputs(self, _: Collection[Archive]) -> tuple[BuildInput, ...]:
         """See `Product`."""
         return () if self.planned.build is None else self.planned.build.inputs
 
     def commit(self, build: str, invocation: Invocation) -> bool:
         """See `Product`."""
         return commit_built(self.planned, build, invocation) is not None
+
+
+def archives_of(products: Iterable[Product]) -> set[Archive]:
+    """The archives among products, without those that are only rehearsed."""
+    return {product.archive for product in products if product.follows is None}
 
 
 def display_name(commit: Commit) -> str:

@@ -387,8 +387,9 @@ class _Batch:
 
     def _fail(self, product: Product, reason: str) -> None:
         """Record why an archive is not built, unless a reason is recorded already."""
-        body = json.dumps({"repository": product.repository, "reason": for_publisher(reason)}, indent=2).encode()
+        repository, artifact_key = product.archive
+        body = json.dumps({"repository": repository, "reason": for_publisher(reason)}, indent=2).encode()
         try:
-            self._storage.write(self._place.build_failure(product.artifact_key, product.repository), body)
+            self._storage.write(self._place.build_failure(artifact_key, repository), body)
         except LostRaceError:
-            log.info("the failure of %s is recorded", product.repository)
+            log.info("the failure of %s is recorded", repository)

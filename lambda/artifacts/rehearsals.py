@@ -23,7 +23,7 @@ from protocol.rehearsal import RehearsalPass, RehearsedArchive
 from .commits import recorded_sha256, stored
 from .failure import ArtifactError, NotYetError
 from .invocation import Invocation
-from .products import Wording, display_name
+from .products import Archive, Wording, display_name
 from .promotion import promoted_pass
 from .reports import MAX_REPORT_BYTES, BrokenBuildError
 from .request import Request
@@ -41,12 +41,12 @@ class ArchiveRehearsal:
 
     Attributes:
         planned: the rehearsal in the build plan.
-        archive: the commit of the archive that is rehearsed.
+        rehearsed: the commit of the archive that is rehearsed.
         store: the store's bucket, from which a job gets a committed archive.
     """
 
     planned: PlannedRehearsal
-    archive: Commit
+    rehearsed: Commit
     store: str
     section = "rehearsals"
     wording = Wording("the rehearsal of {} failed", "{} rehearsals failed", "the rehearsal of {} is running")
@@ -57,47 +57,41 @@ class ArchiveRehearsal:
         return self.planned.key
 
     @property
-    def artifact_key(self) -> str:
+    def archive(self) -> Archive:
         """See `Product`."""
-        return self.planned.artifact_key
+        return Archive(self.planned.repository, self.planned.artifact_key)
 
-    follows = artifact_key
-
-    @property
-    def repository(self) -> str:
-        """See `Product`."""
-        return self.planned.repository
+    follows = archive
 
     @property
     def name(self) -> str:
         """See `Product`."""
-        return display_name(self.archive)
+        return display_name(self.rehearsed)
 
     @property
     def pass_key(self) -> str:
         """The object key of the pass."""
-        return layout.pass_key(self.repository, self.artifact_key, self.key)
+        return layout.pass_key(*self.archive, self.key)
 
-    def entry(self, together: Collection[str]) -> Mapping[str, Any]:
+    def entry(self, together: Collection[Archive]) -> Mapping[str, Any]:
         """See `Product`."""
         return {
             "key": self.key,
-            "repository": self.repository,
-            "artifact_key": self.artifact_key,
-            "archive": None if self.artifact_key in together else self._archive_path,
+            **self.archive._asdict(),
+            "archive": None if self.archive in together else self._archive_path,
             "golden": f"rehearsals/{self.key}.zip",
             "document": self.planned.document,
         }
 
-    def inputs(self, together: Collection[str]) -> tuple[BuildInput, ...]:
+    def inputs(self, together: Collection[Archive]) -> tuple[BuildInput, ...]:
         """See `Product`."""
-        if self.artifact_key in together:
+        if self.archive in together:
             return self.planned.inputs
-        return (*self.planned.inputs, BuildInput(self.store, self.archive.archive, self._archive_path))
+        return (*self.planned.inputs, BuildInput(self.store, self.rehearsed.archive, self._archive_path))
 
     @property
     def _archive_path(self) -> str:
-        return f"archives/{self.repository}/{self.artifact_key}.tar.gz"
+        return f"archives/{self.archive.repository}/{self.archive.artifact_key}.tar.gz"
 
     def has_passed(self, archive: StoredObject | None, storage: Storage) -> bool:
         """Whether there is a pass for a committed archive; False without one."""
@@ -116,10 +110,10 @@ class ArchiveRehearsal:
             rehearsed = {each: result["archive"][each] for each in ("size", "sha256")}
         except (TooLargeError, ValueError, LookupError, TypeError) as error:
             raise BrokenBuildError(f"{name} is not a pass of cdk-triton's build program ({error!r})") from error
-        archive = stored(self.archive, storage)
+        archive = stored(self.rehearsed, storage)
         if archive is None:
-            raise BrokenBuildError(f"the archive {self.archive.archive} that was rehearsed is not committed any more")
-        known = {"size": archive.size, "sha256": recorded_sha256(self.archive, storage) or rehearsed["sha256"]}
+            raise BrokenBuildError(f"the archive {self.rehearsed.archive} that was rehearsed is not committed any more")
+        known = {"size": archive.size, "sha256": recorded_sha256(self.rehearsed, storage) or rehearsed["sha256"]}
         if rehearsed != known:
             raise BrokenBuildError(f"{archive} is not the archive that the build {build} rehearsed")
         self.write(RehearsedArchive(archive.size, archive.etag, str(rehearsed["sha256"])), result, storage)
@@ -168,7 +162,7 @@ def missing_rehearsals(
     ]
 
     def has_passed(rehearsal: ArchiveRehearsal) -> bool:
-        return rehearsal.has_passed(archives.get(rehearsal.archive.archive), invocation.storage)
+        return rehearsal.has_passed(archives.get(rehearsal.rehearsed.archive), invocation.storage)
 
     passed = invocation.each(has_passed, rehearsals)
     missing = [each for each, is_there in zip(rehearsals, passed, strict=True) if not is_there]
@@ -182,8 +176,8 @@ def missing_rehearsals(
 
 def _promote(rehearsal: ArchiveRehearsal, archives: Mapping[str, StoredObject], invocation: Invocation) -> None:
     """Copy the pass of the source store, if it is for the archive that was copied from there."""
-    archive = archives.get(rehearsal.archive.archive)
-    found = None if archive is None else promoted_pass(rehearsal.archive, archive, rehearsal.pass_key, invocation)
+    archive = archives.get(rehearsal.rehearsed.archive)
+    found = None if archive is None else promoted_pass(rehearsal.rehearsed, archive, rehearsal.pass_key, invocation)
     if archive is None or found is None:
         raise ArtifactError(
             f"the store s3://{invocation.promotes_from} does not have a pass of the rehearsal of {rehearsal.name} that "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import ClientError, ParamValidationError
@@ -18,7 +19,7 @@ from .failure import ArtifactError, NotYetError, QuotaUsedUpError, is_rejection,
 from .inputs import copy_inputs, write_build_plan
 from .invocation import Invocation
 from .locks import LEASE_SECONDS, UNSURE_SECONDS, BuildState, Ended, KeyLock, Lease, Ledger
-from .products import Product
+from .products import Product, archives_of
 from .request import Request
 from .storage import LostRaceError
 
@@ -122,18 +123,19 @@ class _Work:
         # Two directories may have the same content, thus one key: it is built once, and committed under both names.
         by_key = {product.key: (product, lock) for product, lock in wanted}
         for _, (product, lock) in sorted(by_key.items()):
-            own_lock = KeyLock(lock.key, lock.repository, build, lock.attempt, lock.previous, lock.etag)
-            if lock.build != build and not self.ledger.take(own_lock):
-                raise NotYetError(f"another deployment builds {product.repository}")
+            if lock.build != build and not self.ledger.take(replace(lock, build=build)):
+                raise NotYetError(f"another deployment builds {product.archive.repository}")
         products = [product for product, _ in by_key.values()]
-        faults = copy_inputs(build, builder, products, self.request.plan_bucket, self.invocation)
-        for product, _ in wanted:
-            if product.key in faults:
-                reject(product, faults[product.key])
-        complete = [each for each in products if each.key not in faults and each.follows not in faults]
+        together = archives_of(product for product, _ in wanted)
+        faults = copy_inputs(build, builder, products, together, self.request.plan_bucket, self.invocation)
+        faulty = [product for product, _ in wanted if product.key in faults]
+        for product in faulty:
+            reject(product, faults[product.key])
+        not_made = archives_of(faulty)
+        complete = [each for each in products if each.key not in faults and each.follows not in not_made]
         if not complete:
             raise ArtifactError("; ".join(faults.values()))
-        members = write_build_plan(build, builder, complete, self.invocation)
+        members = write_build_plan(build, builder, complete, together, self.invocation)
         self.change(members=members)
 
     def send(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from build_model import Cloud, Poll, Stack
 from build_model.cloud import STORE
+from build_model.plans import Published, put_plan
 from build_model.steps import ONE, OTHER_REQUESTS, REHEARSED, deploy, job, poll
 
 if TYPE_CHECKING:
@@ -192,6 +193,56 @@ def test_equal_rehearsals_of_two_deployments_are_one_job(cloud: Cloud) -> None:
     assert len(cloud.program.rehearsed) == 2
 
 
+def test_an_archive_is_rehearsed_under_each_of_its_names(cloud: Cloud) -> None:
+    plan = twins(cloud, committed=False)
+    stack = Stack(cloud)
+    stack.deploy(plan)
+    poll(stack)
+
+    assert len(plan_of(cloud)["ensembles"]) == 1
+    assert [each["archive"] for each in plan_of(cloud)["rehearsals"]] == [None, None]
+    cloud.end(job(cloud), "SUCCEEDED", {})
+    assert poll(stack).done
+    cloud.assert_delivered(plan)
+
+
+def test_a_committed_archive_is_rehearsed_itself_while_another_of_the_same_key_is_built(cloud: Cloud) -> None:
+    plan = twins(cloud, committed=True)
+    stack = Stack(cloud)
+    stack.deploy(plan)
+    poll(stack)
+
+    (built,) = plan_of(cloud)["ensembles"]
+    archives = {each["repository"]: each["archive"] for each in plan_of(cloud)["rehearsals"]}
+    assert built["repository"] == "twin"
+    assert archives == {"text": f"archives/text/{built['artifact_key']}.tar.gz", "twin": None}
+    cloud.end(job(cloud), "SUCCEEDED", {})
+    assert poll(stack).done
+    cloud.assert_delivered(plan)
+
+
+def test_the_rehearsal_of_a_committed_archive_does_not_wait_for_another_of_the_same_key(cloud: Cloud) -> None:
+    plan = twins(cloud, committed=True)
+    twin, other = plan.document["commits"][1], Stack(cloud)
+    other.deploy(put_plan(cloud.s3, {**plan.document, "commits": [twin], "rehearsals": []}))
+    poll(other)
+    stack = Stack(cloud)
+    stack.deploy(plan)
+    poll(stack)
+
+    rehearsed = [each["repository"] for name in cloud.live_jobs() for each in plan_of(cloud, name)["rehearsals"]]
+    assert rehearsed == ["text"]
+
+
+def test_a_lock_names_the_archive_that_is_rehearsed(cloud: Cloud) -> None:
+    poll(deploy(cloud, REHEARSED))
+
+    for each in cloud.plans[REHEARSED].rehearsals:
+        lock = cloud.read(f"staging/locks/{each['key']}.json")
+        assert lock is not None
+        assert lock["artifact_key"] == each["artifact_key"]
+
+
 def test_a_rollback_neither_starts_a_rehearsal_nor_waits_for_one(cloud: Cloud) -> None:
     poll(deploy(cloud, ONE))
     cloud.end(job(cloud), "SUCCEEDED", {})
@@ -221,6 +272,24 @@ def test_a_pass_of_another_archive_does_not_count(cloud: Cloud, rehearsed: Stack
     found = cloud.pass_of(planned)
     assert found is not None
     assert found["archive"]["etag"] != '"of another archive"'
+
+
+def twins(cloud: Cloud, *, committed: bool) -> Published:
+    """A plan with two repositories of the same content, both rehearsed; the archive of the first may be committed."""
+    if committed:
+        stack = deploy(cloud, ONE)
+        poll(stack)
+        cloud.end(job(cloud), "SUCCEEDED", {})
+        assert poll(stack).done
+        cloud.tick(8 * 86_400)  # the locks and the output of the job have expired
+    document = cloud.plans[ONE].document
+    (text,) = document["commits"]
+    (rehearsal, _) = cloud.plans[REHEARSED].rehearsals
+    twin = json.loads(json.dumps(text).replace("artifacts/text/", "artifacts/twin/"))
+    twin["repository"] = twin["build"]["ensemble"]["repository"] = "twin"
+    golden = {"key": f"triton-{rehearsal['key']}.zip", "path": f"rehearsals/{'7' * 64}.zip"}
+    other = {**rehearsal, "repository": "twin", "key": "7" * 64, "inputs": [{**rehearsal["inputs"][0], **golden}]}
+    return put_plan(cloud.s3, {**document, "commits": [text, twin], "rehearsals": [rehearsal, other]})
 
 
 def plan_of(cloud: Cloud, of: str | None = None) -> dict[str, Any]:

@@ -149,12 +149,15 @@ class World:
         self.put(f"catalogue/{fleet}/25.09-a10g/{ensemble}.json", entry.text())
         self.put(f"fleets/{fleet}/25.09-a10g/index.json", Index(fleet, has_catalogue=True).text())
 
-    def lock(self, artifact_key: str, state: str = "running", members: list[str] | None = None) -> None:
-        """The lock of a build, as `lambda/artifacts/locks.py` writes it."""
-        build = "cdk-triton-0123456789abcdef"
-        lock = {"schema": 1, "key": artifact_key, "repository": "text", "build": build, "attempt": 1}
+    def lock(
+        self, artifact_key: str, state: str = "running", members: list[str] | None = None, key: str | None = None
+    ) -> None:
+        """The lock of a build, or of the rehearsal `key`, as `lambda/artifacts/locks.py` writes it."""
+        build, key = "cdk-triton-0123456789abcdef", key or artifact_key
+        lock = {"schema": 1, "key": key, "repository": "text", "build": build, "attempt": 1}
+        lock |= {"artifact_key": artifact_key}
         built = {"schema": 1, "state": state, "build": build, "kind": "codebuild", "created_at": 1.8e9, "link": "log"}
-        self.put(f"staging/locks/{artifact_key}.json", json.dumps(lock).encode())
+        self.put(f"staging/locks/{key}.json", json.dumps(lock).encode())
         self.put(f"staging/{build}/state.json", json.dumps({**built, "members": members}).encode())
 
     def put(self, key: str, body: bytes, metadata: dict[str, str] | None = None) -> str:

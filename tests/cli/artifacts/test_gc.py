@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 from cdk_triton.cli.artifacts import sweep
 from cdk_triton.cli.artifacts.store import Store, open_store
 from cdk_triton.errors import StoreError
+from cdk_triton.protocol import layout
 
 if TYPE_CHECKING:
     from tests.cli.artifacts.conftest import World
@@ -178,6 +179,18 @@ def test_a_build_that_has_not_ended_keeps_its_artifact(
     key = world.commit("text", "1")
     world.lock(key, state, members and [key if each == "the key" else each for each in members])
     assert (names(collected(run, world)) == []) is kept
+
+
+@pytest.mark.parametrize(("state", "kept"), [("running", True), ("ended", False)])
+def test_a_rehearsal_that_has_not_ended_keeps_its_artifact(run: Any, world: World, state: str, kept: bool) -> None:
+    key, rehearsal = world.commit("text", "1"), "7" * 64
+    world.put(layout.pass_key("text", key, "6" * 64), b"the pass of another rehearsal")
+    world.lock(key, state, [rehearsal], key=rehearsal)
+    before = world.stored()
+
+    collected(run, world, "--yes")
+
+    assert (world.stored() == before) is kept
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["ASSETS", "ENSEMBLES", "OTHER", "PLANS", "Published", "publish"]
+__all__ = ["ASSETS", "ENSEMBLES", "OTHER", "PLANS", "Published", "publish", "put_plan"]
 
 ASSETS, OTHER = "the-assets", "a-bucket-of-the-user"
 PREFIX = "fleets/fleet/25.09-a10g/"
@@ -87,6 +87,11 @@ def publish(s3: Buckets, kind: str, names: tuple[str, ...], fleet: bool, rehears
         },
         "rehearsals": [_rehearsal(s3, each) for each in rehearsals],
     }
+    return put_plan(s3, document)
+
+
+def put_plan(s3: Buckets, document: dict[str, Any]) -> Published:
+    """Put a plan among the assets."""
     text = json.dumps(document).encode()
     digest = hashlib.sha256(text).hexdigest()
     s3.put(ASSETS, f"triton-plan-{digest}.json", text)

@@ -135,13 +135,18 @@ class StoredLock:
 
     Attributes:
         key: the key.
-        document: the lock: `repository`, `build`, …
+        document: the lock: `repository`, `artifact_key`, `build`, …
         state: the build that it points to: `state`, `kind`, `created_at`, `members`, `link`, …; None without a build.
     """
 
     key: str
     document: Mapping[str, Any]
     state: Mapping[str, Any] | None
+
+    @property
+    def artifact_key(self) -> str:
+        """The key of the archive that is built or rehearsed."""
+        return str(self.document.get("artifact_key", self.key))
 
     @property
     def is_live(self) -> bool:

@@ -7,7 +7,7 @@ The rule keeps an object if one of these holds:
   the index decides which part of the prefix is used; a prefix without one is used as a whole;
 * the catalogue lists it as a version of an ensemble. `fleet unpublish --forget` takes versions from the catalogue;
 * it is the artifact that a kept multi-model archive was copied from: another deployment would have to build it again;
-* it has the lock of a build that has not ended;
+* it has the lock of a build or a rehearsal that has not ended;
 * a part of it or of its successor is younger than the grace period. The successor is the object of the same repository,
   or of the same ensemble of a multi-model endpoint, that was stored next. An object is not replaced before its
   successor is stored;
@@ -108,7 +108,7 @@ def uses(contents: Contents, references: tuple[ModelReference, ...], bucket: str
         users += [f"published {e.ensemble} of {e.fleet} (unknown)" for e in contents.unreadable if e.may_list(copy)]
         found[copy.file.key] = users
     sources = _sources(contents.copies, found)
-    locked = {lock.key for lock in contents.locks if lock.is_live}
+    locked = {lock.artifact_key for lock in contents.locks if lock.is_live}
     for artifact in contents.artifacts:
         users = [each.user for each in whole if any(each.covers(bucket, file.key) for file in artifact.files)]
         users += sources.get(artifact.key, [])
