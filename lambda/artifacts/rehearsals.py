@@ -29,6 +29,7 @@ from .reports import MAX_REPORT_BYTES, BrokenBuildError
 from .request import Request
 from .rollback import rolls_back
 from .storage import LostRaceError, Storage, StoredObject, TooLargeError
+from .turn import TurnIsOverError
 
 __all__ = ["ArchiveRehearsal", "missing_rehearsals"]
 
@@ -153,6 +154,7 @@ def missing_rehearsals(
         invocation: this invocation.
 
     Raises:
+        TurnIsOverError: the time for promoting passes is up; those that were copied are kept.
         ArtifactError: the store promotes passes and cannot rehearse, and the source store does not have one.
     """
     commits = {(commit.repository, commit.artifact_key): commit for commit in plan.commits}
@@ -176,6 +178,8 @@ def missing_rehearsals(
 
 def _promote(rehearsal: ArchiveRehearsal, archives: Mapping[str, StoredObject], invocation: Invocation) -> None:
     """Copy the pass of the source store, if it is for the archive that was copied from there."""
+    if invocation.turn.is_over():
+        raise TurnIsOverError("the time for copying passes is up")
     archive = archives.get(rehearsal.rehearsed.archive)
     found = None if archive is None else promoted_pass(rehearsal.rehearsed, archive, rehearsal.pass_key, invocation)
     if archive is None or found is None:

@@ -271,16 +271,21 @@ class Rehearsed:
         promotion.commit_there(self.text)
         promotion.production()
         plan = promotion.plan(self.text)["ResourceProperties"]
-        document = json.loads(world.s3.get_object(Bucket=plan["PlanBucket"], Key=plan["PlanKey"])["Body"].read())
-        rehearsal = PlannedRehearsal("text", self.text.key, self.key, "tritonserver:25.09", (), {})
-        self.event = world.publish_plan({**document, "rehearsals": [asdict(rehearsal)]}) | {"StackId": "stack"}
+        self.document = json.loads(world.s3.get_object(Bucket=plan["PlanBucket"], Key=plan["PlanKey"])["Body"].read())
+        self.event = self.event_of(self.key)
         self.place = layout.pass_key("text", self.text.key, self.key)
 
-    def passed_there(self, etag: str | None = None) -> None:
+    def event_of(self, *keys: str) -> dict[str, Any]:
+        """The request of a stack that needs the passes with these keys."""
+        rehearsals = [PlannedRehearsal("text", self.text.key, key, "tritonserver:25.09", (), {}) for key in keys]
+        plan = {**self.document, "rehearsals": [asdict(each) for each in rehearsals]}
+        return self.world.publish_plan(plan) | {"StackId": "stack"}
+
+    def passed_there(self, etag: str | None = None, key: str = key) -> None:
         found = self.world.s3.head_object(Bucket=TESTED, Key=self.text.archive)
         archive = RehearsedArchive(found["ContentLength"], etag or found["ETag"], "0" * 64)
-        text = RehearsalPass("text", self.text.key, self.key, "tritonserver:25.09", archive, {"load_seconds": 2}).text()
-        self.world.s3.put_object(Bucket=TESTED, Key=self.place, Body=text)
+        text = RehearsalPass("text", self.text.key, key, "tritonserver:25.09", archive, {"load_seconds": 2}).text()
+        self.world.s3.put_object(Bucket=TESTED, Key=layout.pass_key("text", self.text.key, key), Body=text)
 
 
 @pytest.fixture
@@ -300,6 +305,20 @@ def test_a_pass_is_promoted_with_its_archive(world: World, rehearsed: Rehearsed)
     assert found.archive.etag == world.s3.head_object(Bucket=STORE, Key=rehearsed.text.archive)["ETag"]
     world.s3.delete_object(Bucket=TESTED, Key=rehearsed.place)
     assert world.poll(rehearsed.event)
+
+
+@pytest.mark.slow
+def test_passes_for_which_a_poll_has_no_time_are_promoted_by_the_next_one(world: World, rehearsed: Rehearsed) -> None:
+    keys = [digit * 64 for digit in "123"]
+    for key in keys:
+        rehearsed.passed_there(key=key)
+    event = rehearsed.event_of(*keys)
+    # The archive and one pass get time.
+    assert not world.poll(event, world.context([300_000, 300_000, *[280_000] * 9]))
+
+    promoted = [key for key in keys if layout.pass_key("text", rehearsed.text.key, key) in world.stored_keys()]
+    assert len(promoted) == 1
+    assert world.poll(event)
 
 
 @pytest.mark.slow
