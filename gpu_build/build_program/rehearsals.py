@@ -22,7 +22,7 @@ from .step import BuildError
 from .stop import Stop
 from .unpack import unpack_archive
 
-__all__ = ["rehearse_archives"]
+__all__ = ["rehearse_archives", "unpack_golden"]
 
 _SCHEMA = 1
 
@@ -31,6 +31,9 @@ _LEAST_SECONDS = 10.0
 
 _MOST_BYTES = 100_000_000
 """The most that the bodies may have together (`cdk_triton.rehearsal.requests`)."""
+
+_MOST_NAMES_BYTES = 10_000_000
+"""The most that the names and the rest of the ZIP file may have."""
 
 _ROOT = "CDK_TRITON_STAND_IN_ROOT"
 """The directory that stands for `/`, where a stand-in for the server looks for models."""
@@ -77,7 +80,7 @@ def _rehearse(rehearsal: RehearsalEntry, machine: Machine, workspace: Path, log:
         document = document_of(rehearsal.document, bodies)
     except ValueError as error:
         raise BuildError(str(error)) from error
-    _unpack_golden(machine.folder / rehearsal.golden, document, bodies)
+    unpack_golden(machine.folder / rehearsal.golden, document, bodies)
     root = Path(os.environ.get(_ROOT, "/"))
     guarded = () if _ROOT in os.environ else (machine.folder, machine.out, machine.workspace)
     result: dict[str, Any] = rehearse(document, folder, out, root, log, machine.stop, guarded=guarded)
@@ -98,19 +101,30 @@ def _archive(rehearsal: RehearsalEntry, machine: Machine) -> Path:
     return built
 
 
-def _unpack_golden(file: Path, document: RehearsalDocument, folder: Path) -> None:
-    """Unpack the bodies of the requests and of the expected answers, which are all that the file may have."""
+def unpack_golden(file: Path, document: RehearsalDocument, folder: Path) -> None:
+    """Unpack the bodies of the requests and of the expected answers, which are all that the file may have.
+
+    Raises:
+        BuildError: the file is damaged or too large, or has other files.
+    """
     bodies = [body for each in document.requests for body in (each.body, each.expected) if body is not None]
     try:
+        _require_size(file, file.stat().st_size, _MOST_BYTES + _MOST_NAMES_BYTES)
         with zipfile.ZipFile(str(file)) as golden:
             if sorted(golden.namelist()) != sorted(body.relative_to(folder).as_posix() for body in bodies):
                 raise BuildError(f"the golden requests {file.name} have other files than their document: deploy again")
-            size = sum(entry.file_size for entry in golden.infolist())  # zipfile reads no more than this
-            if size > _MOST_BYTES:
-                raise BuildError(
-                    f"the golden requests {file.name} have {size:,} bytes, but {_MOST_BYTES:,} are allowed: keep the "
-                    "requests that show most"
-                )
+            # zipfile reads no more than this
+            _require_size(file, sum(entry.file_size for entry in golden.infolist()), _MOST_BYTES)
             golden.extractall(str(folder))
-    except (OSError, zipfile.BadZipFile) as error:
+    except BuildError:
+        raise
+    except Exception as error:  # for damaged files, zipfile raises errors without a common root
         raise BuildError(f"the golden requests {file.name} cannot be unpacked: {error}; deploy again") from error
+
+
+def _require_size(file: Path, size: int, most: int) -> None:
+    if size > most:
+        raise BuildError(
+            f"the golden requests {file.name} have {size:,} bytes, but {most:,} are allowed: keep the requests that "
+            "show most"
+        )

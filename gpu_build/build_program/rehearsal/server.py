@@ -17,6 +17,7 @@ from collections import deque
 from functools import partial
 from pathlib import Path
 from typing import Collection, Iterator, NamedTuple
+from urllib.parse import quote
 
 from ..commands import end_group, exit_status
 from ..load_failures import failed_request, load_failures, rejected_load
@@ -367,7 +368,7 @@ class Server:
     ) -> Answer | None:
         headers = {"Content-Type": content_type or "application/json"}
         if self._document.mode == "multi":
-            headers[_TARGET_MODEL] = f"{self._document.repository}.tar.gz"
+            headers[_TARGET_MODEL] = quote(f"{self._document.repository}.tar.gz")
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=timeout)
         began = time.monotonic()
         try:

@@ -28,6 +28,10 @@ _TYPECODES = {
 }
 
 
+_FLOATS = ("FP16", "BF16", "FP32", "FP64")
+_LARGEST = 2**64 - 1
+
+
 class AnswerError(Exception):
     """A body that is not an answer of Triton."""
 
@@ -74,13 +78,17 @@ def read_tensors(body: bytes, content_type: str, side: str = "outputs") -> dict[
             if len(values) != _count(entry["shape"]):
                 raise ValueError(f"{len(values)} values for the shape {entry['shape']}")
         return tensors
-    except (ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
-        raise AnswerError(f"{len(body)} bytes of {content_type!r} are not an inference answer ({error})") from error
+    except (ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RecursionError, struct.error) as error:
+        raise AnswerError(
+            f"{len(body)} bytes of {content_type!r} are not an inference answer ({error!s:.200})"
+        ) from error
 
 
 def _count(shape: Sequence[int]) -> int:
     count = 1
     for size in shape:
+        if type(size) is not int or not 0 <= size <= _LARGEST:
+            raise ValueError(f"the shape {shape!r:.100}")
         count *= size
     return count
 
@@ -89,7 +97,14 @@ def _of_json(entry: Mapping[str, Any]) -> Sequence[Any]:
     values = entry["data"]
     if entry["datatype"] == "BYTES":
         return [each.encode("utf-8") for each in values]
-    return [float(each) if isinstance(each, float) else int(each) for each in values]
+    if not all(isinstance(each, (int, float)) for each in values):
+        raise ValueError("a value is not a number")
+    if entry["datatype"] in _FLOATS:
+        return [float(each) for each in values]
+    numbers = [float(each) if isinstance(each, float) else int(each) for each in values]
+    if any(abs(each) > _LARGEST for each in numbers):
+        raise ValueError("a number of more than 64 bits")
+    return numbers
 
 
 def _of_bytes(datatype: str, data: bytes) -> Sequence[Any]:
