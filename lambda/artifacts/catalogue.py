@@ -47,10 +47,14 @@ _ATTEMPTS = 5
 
 
 def publish(entry: Entry, version: Version) -> Entry:
-    """Make a version live; the same entry if it is live already."""
-    if entry.has(version.live.execution) or entry.current == version.target_model:
+    """Make a version live; the same entry if it is live already and has passed the same rehearsal."""
+    if entry.has(version.live.execution):
         return entry
-    return _live(entry, version)
+    if entry.current != version.target_model:
+        return _live(entry, version)
+    known, *others = entry.versions
+    rehearsed = dataclasses.replace(known, rehearsal=version.rehearsal or known.rehearsal)
+    return dataclasses.replace(entry, versions=(rehearsed, *others))
 
 
 def roll_back(entry: Entry, change: Change, to: str | None = None) -> Entry:

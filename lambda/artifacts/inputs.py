@@ -18,7 +18,7 @@ from .products import Archive, Product
 from .storage import LostRaceError, StoredObject
 from .turn import RESERVE_MILLIS, TurnIsOverError
 
-__all__ = ["copy_inputs", "write_build_plan"]
+__all__ = ["copy_inputs", "copy_verified_input", "write_build_plan"]
 
 SCHEMA = 1
 
@@ -109,8 +109,17 @@ def _try_copy(build: str, assets: str, invocation: Invocation, wanted: BuildInpu
 
 
 def _copy_input(build: str, assets: str, invocation: Invocation, wanted: BuildInput) -> None:
-    storage, key = invocation.storage, f"{build_inputs_prefix(build)}{wanted.path}"
-    bucket = assets if wanted.bucket is None else wanted.bucket
+    copy_verified_input(wanted, f"{build_inputs_prefix(build)}{wanted.path}", assets, invocation)
+
+
+def copy_verified_input(wanted: BuildInput, key: str, assets: str, invocation: Invocation) -> None:
+    """Copy an input to `key`, if that is absent, and if the input has the SHA-256 that it should have.
+
+    Raises:
+        NotYetError: the time is up; the copied parts are kept.
+        ArtifactError: the input is missing, or its hash differs.
+    """
+    storage, bucket = invocation.storage, assets if wanted.bucket is None else wanted.bucket
     existing = storage.head(key)
     if existing is not None:
         return

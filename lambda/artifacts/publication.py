@@ -7,19 +7,19 @@
         archives/<SHA-256>.zip                               golden requests
         <id>/request.json                                    what is to be changed
         <id>/<artifact key>.json                             how an archive is built
-        <id>/<artifact key>.rehearsal.json                   how an archive is rehearsed
+        <id>/<rehearsal key>.rehearsal.json                  how an archive is rehearsed
     staging/publishing/<fleet>/<platform>/                   written by the machine
         executions/<machine>/<execution>/items.json          one item for each ensemble
         executions/<machine>/<execution>/builds.json         batches of what is to be built
         executions/<machine>/<execution>/builds/<artifact key>/<repository>.json
-                                                             why an archive was not built, or has not passed
-        executions/<machine>/<execution>/passes/<artifact key>/<repository>.json
-                                                             the archive that has passed its rehearsal
+                                                             why an archive was not built
+        executions/<machine>/<execution>/rehearsals/<rehearsal key>.json
+                                                             why a rehearsal has not passed
         failures/<machine>/<execution>/<ensemble>.json       why an ensemble was not changed
         results/                                             written by Step Functions; nothing reads it
 
-Verified sources are kept beside the archive that is built from them, because a change of the platform may need another
-build after `staging/` has expired.
+Verified sources are kept beside the archive that is built from them, and golden requests beside the archive that has
+passed, because a change of the platform may need another build or rehearsal after `staging/` has expired.
 
 `<caller>` is the `aws:userid` of the caller, such as `AROAEXAMPLE:alice`. `grant_publish` allows each caller to write
 into the directory of its own userid alone. So IAM guarantees the author of a request, whom the catalogue records, and
@@ -112,14 +112,14 @@ class Place:
         caller_of(publication)
         return layout.uploaded_build_key(self.multi_model, publication, artifact_key)
 
-    def rehearsal(self, publication: str, artifact_key: str) -> str:
+    def rehearsal(self, publication: str, key: str) -> str:
         """The object key of a rehearsal that was uploaded for a request.
 
         Raises:
             ArtifactError: the publication cannot be part of an object key.
         """
         caller_of(publication)
-        return layout.uploaded_rehearsal_key(self.multi_model, publication, artifact_key)
+        return layout.uploaded_rehearsal_key(self.multi_model, publication, key)
 
     def golden(self, publication: str, golden: str) -> str:
         """The object key of the golden requests with this SHA-256 that the caller of a request has uploaded.
@@ -149,12 +149,12 @@ class Place:
         return f"{self._execution}builds.json"
 
     def build_failure(self, artifact_key: str, repository: str) -> str:
-        """The object key of the reason why an archive was not built or has not passed, one for each repository."""
+        """The object key of the reason why an archive was not built, one for each repository."""
         return f"{self._execution}builds/{artifact_key}/{repository}.json"
 
-    def passed(self, artifact_key: str, repository: str) -> str:
-        """The object key of the size and the ETag of the archive that has passed the rehearsal of the request."""
-        return f"{self._execution}passes/{artifact_key}/{repository}.json"
+    def rehearsal_failure(self, key: str) -> str:
+        """The object key of the reason why a rehearsal has not passed."""
+        return f"{self._execution}rehearsals/{key}.json"
 
     @property
     def _execution(self) -> str:

@@ -11,7 +11,8 @@ the recipes. The build steps come with the request, because only the library can
 
 An archive with golden requests is rehearsed before the machine publishes it. One that was uploaded complete is first
 verified and committed, because a caller can overwrite its upload. The golden requests come with the request too: they
-are the caller's own, and a job gets only a file with the SHA-256 that is a part of the rehearsal key.
+are the caller's own, and a job gets only a file with the SHA-256 that is a part of the rehearsal key. They are kept
+beside the pass, so that a publication for another platform can rehearse with them.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from protocol import layout
 from protocol.canonical import sha256_of_json
 from protocol.documents import DocumentError, OtherVersionError
-from protocol.keys import ArchiveKeys, KeyInputs, rehearsal_key
+from protocol.keys import ArchiveKeys, KeyInputs
 from protocol.plan import BuildInput, Commit, EnsembleBuild, PlannedRehearsal
 from protocol.publication import Item, UploadedBuild, UploadedRehearsal
 from protocol.publisher import BuildingPublisher, DeclaredBuilds
@@ -38,8 +39,9 @@ from .catalogue import read_entry
 from .commits import commit_archive, committed, stored
 from .copying import reading
 from .failure import ArtifactError, for_publisher, is_transient, of_other_version
+from .inputs import copy_verified_input
 from .invocation import Invocation
-from .products import BuiltArchive, Product
+from .products import Product
 from .publication import Place, parse_item
 from .rehearsals import ArchiveRehearsal
 from .request import Request
@@ -51,6 +53,9 @@ __all__ = ["BuildEvent", "build_batch", "built_commit", "is_build"]
 
 MAX_BUILD_BYTES = 4 * 1024**2
 """The size of an uploaded build. It names each file of a repository, so this is enough for about 25,000 files."""
+
+MAX_GOLDEN_BYTES = 110_000_000
+"""The size of a ZIP file of golden requests: 100 MB of bodies, and their names."""
 
 FIRST_HOUR = 60 * 60
 POLL_SECONDS, LATER_POLL_SECONDS = 30, 120
@@ -163,13 +168,6 @@ def _read_publisher(event: BuildEvent, invocation: Invocation) -> tuple[Building
         ) from error
 
 
-class _Wanted(NamedTuple):
-    """What is left to do for an item: an archive to build, and a rehearsal."""
-
-    archive: Commit | None = None
-    rehearsal: ArchiveRehearsal | None = None
-
-
 class _Batch:
     """The builds and rehearsals of one call."""
 
@@ -191,28 +189,45 @@ class _Batch:
         Raises:
             NotYetError: the next poll has to go on.
         """
-        found = list(self._invocation.each(self._wanted, self._event.batch))
-        pending = [each.archive for each in found if each.archive is not None]
-        rehearsals = [each.rehearsal for each in found if each.rehearsal is not None]
+        archives = {(item.repository, item.artifact_key): item for item in self._event.batch}
+        pending = list(filter(None, self._invocation.each(self._wanted_archive, archives.values())))
+        rehearsed = [item for item in self._event.batch if item.is_rehearsed]
+        rehearsals = list(filter(None, self._invocation.each(self._wanted_rehearsal, rehearsed)))
         if pending or rehearsals:
             request = self._request()
             build_each(pending, rehearsals, self._builds.builder, request, self._invocation, self._fail)
-            rehearsed = [item for item in self._event.batch if item.rehearsed]
-            list(self._invocation.each(self._wanted, rehearsed))  # which records the passes
+            list(self._invocation.each(self._wanted_rehearsal, rehearsed))  # which keeps the golden requests
 
-    def _wanted(self, item: Item) -> _Wanted:
-        """What is left to do; nothing after a recorded failure.
+    def _wanted_archive(self, item: Item) -> Commit | None:
+        """The archive to build; None if it is committed, or after a recorded failure.
 
         Raises:
             TurnIsOverError: the time is up.
         """
-        if self._storage.read(self._place.build_failure(item.artifact_key, item.repository)) is not None:
-            return _Wanted()
+        failure = self._place.build_failure(item.artifact_key, item.repository)
+        if self._storage.read(failure) is not None:
+            return None
         try:
-            return _Wanted(self._archive_to_build(item), self._rehearsal(item))
+            return self._archive_to_build(item)
         except ArtifactError as error:
-            self._fail(BuiltArchive(built_commit(item, self._builds.label)), error.full)
-            return _Wanted()
+            self._record_failure(failure, item.repository, error.full)
+            return None
+
+    def _wanted_rehearsal(self, item: Item) -> ArchiveRehearsal | None:
+        """The rehearsal without a pass; None after a recorded failure, also of its archive.
+
+        Raises:
+            TurnIsOverError: the time is up.
+        """
+        failure = self._place.rehearsal_failure(item.rehearsal)
+        failures = [failure, self._place.build_failure(item.artifact_key, item.repository)]
+        if any(self._storage.read(each) is not None for each in failures):
+            return None
+        try:
+            return self._rehearsal(item)
+        except ArtifactError as error:
+            self._record_failure(failure, item.repository, error.full)
+            return None
 
     def _archive_to_build(self, item: Item) -> Commit | None:
         """The archive to build; None if it is committed."""
@@ -232,16 +247,17 @@ class _Batch:
             origin = self._place.upload(self._event.publication, item.artifact_key)
             if item.is_there:  # then the command uploads nothing
                 origin = self._place.served + item.target_model
+            elif item.from_platform:
+                origin = self._place.served_by(item.from_platform) + item.target_model
             commit_archive(commit, self._take(item, origin, commit.archive, self._keys), self._storage)
 
     def _rehearsal(self, item: Item) -> ArchiveRehearsal | None:
-        """The rehearsal without a pass.
+        """The rehearsal; None if the archive has passed it. Then its golden requests are kept.
 
         Raises:
+            TurnIsOverError: the time is up.
             ArtifactError: the publisher does not rehearse, or the uploaded rehearsal cannot be read.
         """
-        if not item.rehearsed:
-            return None
         if self._builds.rehearses is None:
             raise ArtifactError(
                 f"the repository {item.repository!r} has golden requests, but the publisher does not rehearse; install "
@@ -249,15 +265,24 @@ class _Batch:
             )
         uploaded = self._uploaded_rehearsal(item)
         image = str(self._builds.builder.platform.get("image"))
-        key = rehearsal_key(
+        key = uploaded.key(
             artifact_key=item.artifact_key,
             image=image,
             instance_type=self._builds.rehearses,
-            golden=uploaded.golden,
-            document=uploaded.document,
             program=self._builds.rehearsal_version,
         )
+        if key != item.rehearsal:
+            raise ArtifactError(
+                f"the uploaded rehearsal of {item.repository!r} has the key {key} for this publisher, but the request "
+                f"has {item.rehearsal}; publish with the publisher's version of cdk-triton"
+            )
         origin = self._place.golden(self._event.publication, uploaded.golden)
+        found = self._storage.head(origin)
+        if found is not None and found.size > MAX_GOLDEN_BYTES:
+            raise ArtifactError(
+                f"the golden requests {origin} have {found.size:,} bytes, but at most {MAX_GOLDEN_BYTES:,} are "
+                f"allowed; publish {item.repository!r} with fewer golden requests"
+            )
         golden = BuildInput(self._storage.bucket, origin, f"rehearsals/{key}.zip", None, uploaded.golden)
         planned = PlannedRehearsal(item.repository, item.artifact_key, key, image, (golden,), uploaded.document)
         commit = built_commit(item, self._builds.label)
@@ -265,11 +290,12 @@ class _Batch:
         archive = stored(commit, self._storage)
         if archive is None or not rehearsal.has_passed(archive, self._storage):
             return rehearsal
-        self._record_pass(item, archive)
+        kept = layout.kept_golden_key(item.repository, item.artifact_key, key)
+        copy_verified_input(golden, kept, self._event.assets, self._invocation)
         return None
 
     def _uploaded_rehearsal(self, item: Item) -> UploadedRehearsal:
-        key = self._place.rehearsal(self._event.publication, item.artifact_key)
+        key = self._place.rehearsal(self._event.publication, item.rehearsal)
         try:
             found = self._storage.read(key, most=MAX_BUILD_BYTES)
         except TooLargeError as error:
@@ -285,7 +311,8 @@ class _Batch:
 
     def _request(self) -> Request:
         """The request in the form of a deployment; executions with the same batch share its builds."""
-        holder = sha256_of_json([self._builds.label, sorted(item.artifact_key for item in self._event.batch)])
+        products = sorted([item.artifact_key, item.repository, item.rehearsal] for item in self._event.batch)
+        holder = sha256_of_json([self._builds.label, products])
         event = self._event
         return Request(
             is_delete=False,
@@ -377,19 +404,17 @@ class _Batch:
             f"the catalogue of {item.from_platform} does not list {item.target_model} any more; run the command again"
         )
 
-    def _record_pass(self, item: Item, archive: StoredObject) -> None:
-        """Record for the machine which archive has passed, unless that is recorded already."""
-        body = json.dumps({"size": archive.size, "etag": archive.etag}).encode()
-        try:
-            self._storage.write(self._place.passed(item.artifact_key, item.repository), body)
-        except LostRaceError:
-            log.info("the pass of %s is recorded", item.repository)
-
     def _fail(self, product: Product, reason: str) -> None:
-        """Record why an archive is not built, unless a reason is recorded already."""
+        """Record why a job does not make a product."""
         repository, artifact_key = product.archive
+        place, is_archive = self._place, product.follows is None
+        where = place.build_failure(artifact_key, repository) if is_archive else place.rehearsal_failure(product.key)
+        self._record_failure(where, repository, reason)
+
+    def _record_failure(self, where: str, repository: str, reason: str) -> None:
+        """Record a reason, unless one is recorded already."""
         body = json.dumps({"repository": repository, "reason": for_publisher(reason)}, indent=2).encode()
         try:
-            self._storage.write(self._place.build_failure(artifact_key, repository), body)
+            self._storage.write(where, body)
         except LostRaceError:
             log.info("the failure of %s is recorded", repository)

@@ -23,7 +23,7 @@ from typing import Any
 
 from protocol.catalogue import Change, Entry, Version
 from protocol.keys import ArchiveKeys, KeyInputs
-from protocol.layout import ARTIFACT_KEY_METADATA
+from protocol.layout import ARTIFACT_KEY_METADATA, pass_key
 from protocol.outcome import Failure, failure_of_execution
 from protocol.publication import MAX_REQUEST_BYTES, Item
 
@@ -36,6 +36,7 @@ from .invocation import Each
 from .multi_model_index import open_catalogue, read_index
 from .publication import Place, caller_of, parse_item, parse_request
 from .published_builds import built_commit
+from .rehearsals import has_passed
 from .storage import LostRaceError, Storage, StoredObject, TooLargeError
 from .turn import Turn
 from .verified_copy import copy_verified, verified
@@ -153,7 +154,7 @@ class Publisher:
                 "cdk-triton that deployed the publisher, and publish again"
             )
             return dataclasses.replace(item, rejected=reason)
-        if item.rehearsed and not max_builds:
+        if item.is_rehearsed and not max_builds:
             reason = (
                 "the ensemble has golden requests, but the publisher does not rehearse; install the version of "
                 "cdk-triton that deployed the publisher, and publish again"
@@ -255,9 +256,17 @@ class Publisher:
         return None
 
     def _publish(self, entry: Entry, item: Item, by: Change, publication: str) -> Entry:
-        version = Version(item.target_model, item.artifact_key, item.source_key, item.repository, by, item.built)
+        version = Version(
+            item.target_model,
+            item.artifact_key,
+            item.source_key,
+            item.repository,
+            by,
+            item.built,
+            item.rehearsal or None,
+        )
         changed = catalogue.publish(entry, version)
-        if item.rehearsed:
+        if item.is_rehearsed:
             self._made(item)  # other golden requests may be for an archive that is served already
         if changed != entry or not item.is_there:  # the archive of a live ensemble may have been deleted
             # An earlier run of this function may have copied it.
@@ -312,29 +321,29 @@ class Publisher:
             ArtifactError: the archive was not built, or has not passed its rehearsal.
         """
         found = stored(built_commit(item, self.place.platform), self.storage)
-        if found is not None and (not item.rehearsed or self._has_passed(item, found)):
+        if found is not None and self._has_passed(item, found):
             return found
-        failure = self.storage.read(self.place.build_failure(item.artifact_key, item.repository))
-        if failure is not None:
+        failures = [self.place.build_failure(item.artifact_key, item.repository)]
+        failures += [self.place.rehearsal_failure(item.rehearsal)] if item.is_rehearsed else []
+        for failure in filter(None, map(self.storage.read, failures)):
             raise ArtifactError(json.loads(failure[0])["reason"])
         raise ArtifactError(f"the ensemble was not {'built' if found is None else 'rehearsed'}; publish again")
 
     def _has_passed(self, item: Item, archive: StoredObject) -> bool:
-        found = self.storage.read(self.place.passed(item.artifact_key, item.repository))
-        return found is not None and json.loads(found[0]) == {"size": archive.size, "etag": archive.etag}
+        if not item.is_rehearsed:
+            return True
+        return has_passed(pass_key(item.repository, item.artifact_key, item.rehearsal), archive, self.storage)
 
 
 def batches(items: Iterable[Item], max_builds: int) -> list[list[Item]]:
-    """The archives to build, each once, in batches of which each is one build.
+    """The archives to build and to rehearse, each once, in batches of which each is one build.
 
     A build starts a machine and pulls an image before it does anything. So a batch has several archives, if there are
     more of them than builds that run at once.
     """
-    distinct: dict[tuple[str, str], Item] = {}
+    distinct: dict[tuple[str, str, str], Item] = {}
     for item in items:
-        known = distinct.setdefault((item.artifact_key, item.repository), item)
-        if item.rehearsed and not known.rehearsed:
-            distinct[item.artifact_key, item.repository] = item
+        distinct.setdefault((item.artifact_key, item.repository, item.rehearsal), item)
     by_key: dict[str, list[Item]] = {}
     for item in distinct.values():
         by_key.setdefault(item.artifact_key, []).append(item)

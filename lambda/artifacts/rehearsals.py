@@ -31,7 +31,7 @@ from .rollback import rolls_back
 from .storage import LostRaceError, Storage, StoredObject, TooLargeError
 from .turn import TurnIsOverError
 
-__all__ = ["ArchiveRehearsal", "missing_rehearsals"]
+__all__ = ["ArchiveRehearsal", "has_passed", "missing_rehearsals"]
 
 log = logging.getLogger(__name__)
 
@@ -96,8 +96,7 @@ class ArchiveRehearsal:
 
     def has_passed(self, archive: StoredObject | None, storage: Storage) -> bool:
         """Whether there is a pass for a committed archive; False without one."""
-        found = None if archive is None else storage.read(self.pass_key)
-        return archive is not None and found is not None and _counts_for(found[0], archive)
+        return archive is not None and has_passed(self.pass_key, archive, storage)
 
     def commit(self, build: str, invocation: Invocation) -> bool:
         """See `Product`."""
@@ -130,7 +129,14 @@ class ArchiveRehearsal:
         """
         planned = self.planned
         found = RehearsalPass(
-            planned.repository, planned.artifact_key, planned.key, planned.image, archive, result, origin
+            planned.repository,
+            planned.artifact_key,
+            planned.key,
+            planned.image,
+            archive,
+            planned.document,
+            result,
+            origin,
         )
         before = storage.read(self.pass_key)
         if before is not None and _counts_for(before[0], archive):
@@ -140,6 +146,12 @@ class ArchiveRehearsal:
         except LostRaceError as error:
             raise NotYetError(f"another deployment has written {error}") from error
         log.info("the rehearsal of %s has passed: %s", self.name, self.pass_key)
+
+
+def has_passed(pass_key: str, archive: StoredObject, storage: Storage) -> bool:
+    """Whether there is a pass for an archive."""
+    found = storage.read(pass_key)
+    return found is not None and _counts_for(found[0], archive)
 
 
 def missing_rehearsals(
@@ -163,11 +175,11 @@ def missing_rehearsals(
         ArchiveRehearsal(each, commits[each.repository, each.artifact_key], store) for each in plan.rehearsals
     ]
 
-    def has_passed(rehearsal: ArchiveRehearsal) -> bool:
+    def is_there(rehearsal: ArchiveRehearsal) -> bool:
         return rehearsal.has_passed(archives.get(rehearsal.rehearsed.archive), invocation.storage)
 
-    passed = invocation.each(has_passed, rehearsals)
-    missing = [each for each, is_there in zip(rehearsals, passed, strict=True) if not is_there]
+    passed = invocation.each(is_there, rehearsals)
+    missing = [each for each, has_pass in zip(rehearsals, passed, strict=True) if not has_pass]
     if not missing or rolls_back(request.stack_id, invocation):
         return []
     if invocation.promotes_from is None:

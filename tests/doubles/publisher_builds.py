@@ -30,7 +30,18 @@ from publisher_machine import (
     packed_keys,
 )
 
-__all__ = ["ASSETS", "BUILDS", "DECLARED", "DESCRIPTION", "INPUT", "RECIPES", "BuildingMachine", "built_keys"]
+__all__ = [
+    "ASSETS",
+    "BUILDS",
+    "DECLARED",
+    "DESCRIPTION",
+    "INPUT",
+    "RECIPES",
+    "BuildingMachine",
+    "built_keys",
+    "rehearsal_key",
+    "rehearsal_of",
+]
 
 ASSETS = "the-assets"
 INPUT = b"an input of a recipe"
@@ -42,7 +53,12 @@ RECIPES: list[dict[str, Any]] = [
     },
 ]
 BUILDERS = {"codebuild": {"project": "the-project", "log_group": "/builds"}, "processing": None}
-MACHINE = BuildMachine("codebuild", 120, {"gpu": "NVIDIA A10G"}, BuildInput(None, "triton-program.pyz", "program.pyz"))
+MACHINE = BuildMachine(
+    "codebuild",
+    120,
+    {"gpu": "NVIDIA A10G", "image": "image:25.09"},
+    BuildInput(None, "triton-program.pyz", "program.pyz"),
+)
 DECLARED = DeclaredBuilds(PLATFORM, 1, MACHINE, 2, tuple(RECIPES), "ml.g5.xlarge")
 DESCRIPTION = BuildingPublisher(FLEET, KEYS, DECLARED.text().decode()).text()
 BUILDS = {
@@ -57,6 +73,18 @@ BUILDS = {
 def built_keys(sources: bytes, recipe: int = 0) -> ArchiveKeys:
     """The keys of an archive that is built from sources with the recipe of this number."""
     return packed_keys(sources, KEYS.with_recipes([RECIPES[recipe]["parameters"]], 1))
+
+
+def rehearsal_of(repository: str, golden: str) -> UploadedRehearsal:
+    """The rehearsal of a repository with the golden requests that have this SHA-256."""
+    document = {"schema": 1, "repository": repository, "mode": "multi", "load_timeout_seconds": 60, "requests": []}
+    return UploadedRehearsal(golden, {**document, "keep_answers": False})
+
+
+def rehearsal_key(uploaded: UploadedRehearsal, artifact_key: str) -> str:
+    """The key of a rehearsal for this publisher."""
+    image = MACHINE.platform["image"]
+    return uploaded.key(artifact_key=artifact_key, image=image, instance_type="ml.g5.xlarge", program=1)
 
 
 class _StoreFolder:
@@ -116,18 +144,16 @@ class BuildingMachine(Machine):
 
     def add_rehearsals(self, publication: str, golden: bytes, *names: str) -> None:
         """Have items of a request that was written before rehearsed, with these golden requests."""
-        key = f"{REQUESTS}{publication}/request.json"
-        document = json.loads(self.s3.get(STORE, key) or b"")
+        request = f"{REQUESTS}{publication}/request.json"
+        document = json.loads(self.s3.get(STORE, request) or b"")
         sha256 = hashlib.sha256(golden).hexdigest()
         self.s3.put(STORE, f"{REQUESTS}archives/{sha256}.zip", golden)
-        uploaded = UploadedRehearsal(
-            sha256, {"schema": 1, "mode": "multi", "load_timeout_seconds": 60, "requests": []}
-        ).text()
         for item in document["items"]:
             if item["ensemble"] in names:
-                item["rehearsed"] = True
-                self.s3.put(STORE, f"{REQUESTS}{publication}/{item['artifact_key']}.rehearsal.json", uploaded)
-        self.s3.put(STORE, key, json.dumps(document).encode())
+                uploaded = rehearsal_of(item["repository"], sha256)
+                item["rehearsal"] = key = rehearsal_key(uploaded, item["artifact_key"])
+                self.s3.put(STORE, f"{REQUESTS}{publication}/{key}.rehearsal.json", uploaded.text())
+        self.s3.put(STORE, request, json.dumps(document).encode())
 
     def build_of(self, name: str, sources: bytes, recipe: int = 0) -> dict[str, Any]:
         """The build of an archive, as the command uploads it."""

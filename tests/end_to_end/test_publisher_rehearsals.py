@@ -19,7 +19,9 @@ from deployed_fleet import DeployedFleet
 __all__ = ["run"]
 
 PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
+NEXT = ServingPlatform(release="26.05", instance_type="ml.g5.xlarge")
 FLEET = ("--fleet", "Serving/Fleet")
+FOR_NEXT = (*FLEET, "--platform", "26.05/ml.g5.xlarge")
 
 CONFIG = """
 backend: "python"
@@ -40,8 +42,8 @@ REQUEST = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 2], "data":
 SETTINGS = '[[rehearsal.requests]]\nrequest = "golden/one.json"\nlabel = "cat"\n'
 
 
-def write(directory: Path, name: str, *, label: str, golden: bool = True) -> None:
-    """A repository whose model answers with a label, and a golden request that expects a cat."""
+def write(directory: Path, name: str, *, label: str, golden: bool = True, expected: str = "cat") -> None:
+    """A repository whose model answers with a label, and a golden request that expects one."""
     root = directory / name
     (root / f"{name}/1").mkdir(parents=True, exist_ok=True)
     (root / f"{name}/config.pbtxt").write_text(CONFIG)
@@ -49,13 +51,13 @@ def write(directory: Path, name: str, *, label: str, golden: bool = True) -> Non
     if golden:
         (root / "golden").mkdir(exist_ok=True)
         (root / "golden/one.json").write_text(json.dumps(REQUEST))
-        (root / "cdk-triton.toml").write_text(SETTINGS)
+        (root / "cdk-triton.toml").write_text(SETTINGS.replace("cat", expected))
 
 
 @pytest.fixture(name="account")
 def _account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeployedFleet]:
     with LocalAws(tmp_path / "aws") as aws:
-        fleet = DeployedFleet(aws, tmp_path, PLATFORM, rehearse=True)
+        fleet = DeployedFleet(aws, tmp_path, PLATFORM, rehearse=True, next_platform=NEXT)
         for name, value in aws.environment().items():
             monkeypatch.setenv(name, value)
         monkeypatch.delenv("AWS_PROFILE", raising=False)
@@ -76,10 +78,40 @@ def test_an_ensemble_that_answers_otherwise_is_reported_and_the_others_go_on(
     assert found.status == 1
     assert "failed dogs: the rehearsal of 'dogs' for 25.09-a10g failed: golden/one.json: " in found.out
     assert sorted(account.current()) == ["cats", "plain"]
-    keys = [each["Key"] for each in account.s3.list_objects_v2(Bucket=account.bucket)["Contents"]]
-    passed = [key for key in keys if key.startswith(ARTIFACTS_PREFIX) and f"/{REHEARSALS}" in key]
-    assert [key.split("/")[1] for key in passed] == ["cats"]
+    assert passes(account) == ["cats"]
 
     write(tenants, "dogs", label="cat")
     found = run("fleet", "publish", tenants, *FLEET)
     assert (found.status, sorted(account.current())) == (0, ["cats", "dogs", "plain"])
+
+
+def test_a_changed_rehearsal_of_a_live_ensemble_is_run_and_moves_to_the_next_platform(
+    account: DeployedFleet, run: Any, tmp_path: Path
+) -> None:
+    tenants = tmp_path / "tenants"
+    write(tenants, "cats", label="cat")
+    assert run("fleet", "publish", tenants, *FLEET).status == 0
+    assert run("fleet", "publish", tenants, *FLEET).out.splitlines()[-1] == "0 published, 1 unchanged"
+
+    write(tenants, "cats", label="cat", expected="dog")
+    for _ in range(2):  # a failure is not kept
+        found: Outcome = run("fleet", "publish", tenants, *FLEET)
+        assert found.status == 1
+        assert "failed cats: the rehearsal of 'cats' for 25.09-a10g failed: golden/one.json: " in found.out
+    assert list(account.current()) == ["cats"]
+
+    write(tenants, "cats", label="cat")
+    assert run("fleet", "publish", tenants, *FLEET).out.splitlines()[-1] == "0 published, 1 unchanged"
+    assert passes(account) == ["cats"]
+
+    found = run("fleet", "publish", "--all", *FOR_NEXT)
+    assert (found.status, found.out) == (0, "published, copied from the present platform: cats\n1 published\n")
+    assert account.current(NEXT) == account.current()
+    assert passes(account) == ["cats", "cats"]
+
+
+def passes(account: DeployedFleet) -> list[str]:
+    """The repository of each pass."""
+    keys = [each["Key"] for each in account.s3.list_objects_v2(Bucket=account.bucket)["Contents"]]
+    passed = [key for key in keys if key.startswith(ARTIFACTS_PREFIX) and f"/{REHEARSALS}" in key]
+    return [key.split("/")[1] for key in passed if key.endswith(".json")]

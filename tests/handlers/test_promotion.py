@@ -284,7 +284,7 @@ class Rehearsed:
     def passed_there(self, etag: str | None = None, key: str = key) -> None:
         found = self.world.s3.head_object(Bucket=TESTED, Key=self.text.archive)
         archive = RehearsedArchive(found["ContentLength"], etag or found["ETag"], "0" * 64)
-        text = RehearsalPass("text", self.text.key, key, "tritonserver:25.09", archive, {"load_seconds": 2}).text()
+        text = RehearsalPass("text", self.text.key, key, "tritonserver:25.09", archive, {}, {"load_seconds": 2}).text()
         self.world.s3.put_object(Bucket=TESTED, Key=layout.pass_key("text", self.text.key, key), Body=text)
 
 

@@ -10,14 +10,18 @@ from typing import Any
 
 import pytest
 
+from artifacts import published_builds
 from golden_messages import Messages
+from protocol import layout
 from protocol.publisher import BuildingPublisher
-from publisher_builds import BUILDS, DECLARED, BuildingMachine, built_keys
+from protocol.rehearsal import RehearsalPass
+from publisher_builds import BUILDS, DECLARED, BuildingMachine, built_keys, rehearsal_key, rehearsal_of
 from publisher_executions import Execution
 from publisher_machine import FLEET, KEYS, REQUESTS, STORE, Machine, packed, packed_keys
 
 ARCHIVES = [packed({"text/config.pbtxt": b"name: 'text'", "text/model.onnx": f"{n}".encode()}) for n in range(2)]
 GOLDEN, OTHER = b"golden requests", b"other golden requests"
+GOLDEN_SHA256 = hashlib.sha256(GOLDEN).hexdigest()
 KEY = packed_keys(ARCHIVES[0]).artifact
 
 
@@ -106,6 +110,83 @@ def test_golden_requests_of_one_of_two_ensembles_with_the_same_archive_are_asked
 
 
 @pytest.mark.slow
+def test_ensembles_with_the_same_archive_are_rehearsed_with_their_own_golden_requests() -> None:
+    machine = BuildingMachine()
+    machine.publish("first", one=ARCHIVES[0], other=ARCHIVES[0])
+    document = json.loads(machine.s3.get(STORE, f"{REQUESTS}first/request.json") or b"")
+    for item in document["items"]:
+        item["repository"] = "one"
+    machine.s3.put(STORE, f"{REQUESTS}first/request.json", json.dumps(document).encode())
+    machine.add_rehearsals("first", GOLDEN, "one")
+    machine.add_rehearsals("first", OTHER, "other")
+    execution = Execution(machine, "first", "first")
+    while not machine.codebuild.live():
+        execution.step(0, None)
+    for build in machine.codebuild.live().values():
+        for each in machine.program.plan(build)["rehearsals"]:
+            golden = machine.s3.get(STORE, f"staging/{build}/in/{each['golden']}")
+            machine.program.outcomes[each["key"]] = "failed" if golden == OTHER else "good"
+    while not execution.has_ended:
+        execution.step(0, None)
+        machine.end_builds()
+
+    assert "'other': the rehearsal of 'one' for 25.09-a10g failed" in str(execution.failure)
+    assert (machine.live("one"), machine.live("other")) == (ARCHIVES[0], None)
+
+
+@pytest.mark.slow
+def test_other_golden_requests_of_a_live_ensemble_are_rehearsed_and_nothing_is_copied(machine: BuildingMachine) -> None:
+    assert run(machine, "first") is None
+    before = {key for _, key in machine.s3.history if key.startswith(("artifacts/", "fleets/"))}
+    machine.s3.put(
+        STORE, f"{REQUESTS}second/request.json", machine.s3.get(STORE, f"{REQUESTS}first/request.json") or b""
+    )
+    machine.add_rehearsals("second", OTHER, "one")
+
+    assert run(machine, "second") is None
+
+    uploaded = rehearsal_of("one", hashlib.sha256(OTHER).hexdigest())
+    key = rehearsal_key(uploaded, KEY)
+    written = {key for _, key in machine.s3.history if key.startswith(("artifacts/", "fleets/"))} - before
+    assert written == {layout.pass_key("one", KEY, key), layout.kept_golden_key("one", KEY, key)}
+    entry = machine.entry("one")
+    assert entry is not None
+    assert [each["rehearsal"] for each in entry["versions"]] == [key]
+
+
+@pytest.mark.slow
+def test_the_golden_requests_are_kept_with_what_was_rehearsed(machine: BuildingMachine) -> None:
+    assert run(machine, "first") is None
+
+    uploaded = rehearsal_of("one", GOLDEN_SHA256)
+    key = rehearsal_key(uploaded, KEY)
+    assert machine.s3.get(STORE, layout.kept_golden_key("one", KEY, key)) == GOLDEN
+    found = RehearsalPass.parse(machine.s3.get(STORE, layout.pass_key("one", KEY, key)) or b"")
+    assert found.document == uploaded.document
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bad", [(), ("rehearsal of one",)], ids=["passes", "fails"])
+def test_what_is_copied_from_another_platform_is_rehearsed(bad: tuple[str, ...]) -> None:
+    machine = BuildingMachine()
+    machine.publish("copy", one=ARCHIVES[0])
+    request = f"{REQUESTS}copy/request.json"
+    document = json.loads(machine.s3.get(STORE, request) or b"")
+    (item,) = document["items"]
+    item["from_platform"] = "24.09-a10g"
+    machine.s3.put(STORE, request, json.dumps(document).encode())
+    machine.s3.expire(STORE, f"{REQUESTS}archives/")
+    target = layout.target_model("one", item["source_key"])
+    machine.s3.put(STORE, f"{layout.fleet_prefix(FLEET, '24.09-a10g')}{target}", ARCHIVES[0])
+    machine.add_rehearsals("copy", GOLDEN, "one")
+
+    failure = run(machine, "copy", *bad)
+
+    assert (failure is None, machine.live("one")) == ((False, None) if bad else (True, ARCHIVES[0]))
+    assert len(machine.program.rehearsed) == (0 if bad else 1)
+
+
+@pytest.mark.slow
 def test_other_golden_requests_of_a_live_ensemble_are_asked(machine: BuildingMachine) -> None:
     assert run(machine, "first") is None
     machine.s3.expire(STORE, f"{REQUESTS}archives/{KEY}.tar.gz")
@@ -183,14 +264,23 @@ def spoil(key: str, body: bytes | None) -> Callable[[BuildingMachine], None]:
     return work
 
 
-REHEARSAL = f"first/{KEY}.rehearsal.json"
+def rehearsal(golden: str = GOLDEN_SHA256, **changed: Any) -> Callable[[BuildingMachine], None]:
+    """Upload another rehearsal, and request the publication with its key."""
+
+    def work(machine: BuildingMachine) -> None:
+        uploaded = rehearsal_of("one", golden)
+        uploaded = dataclasses.replace(uploaded, document={**uploaded.document, **changed})
+        key = rehearsal_key(uploaded, KEY)
+        machine.s3.put(STORE, f"{REQUESTS}first/{key}.rehearsal.json", uploaded.text())
+        request = f"{REQUESTS}first/request.json"
+        document = json.loads(machine.s3.get(STORE, request) or b"")
+        document["items"][0]["rehearsal"] = key
+        machine.s3.put(STORE, request, json.dumps(document).encode())
+
+    return work
 
 
-ASKED = {"schema": 1, "mode": "multi", "load_timeout_seconds": 60, "requests": []}
-
-
-def of_rehearsal(golden: str = hashlib.sha256(GOLDEN).hexdigest(), **document: Any) -> bytes:
-    return json.dumps({"golden": golden, "document": ASKED | document}).encode()
+REHEARSAL = ".rehearsal.json"
 
 
 @pytest.mark.slow
@@ -199,29 +289,37 @@ def of_rehearsal(golden: str = hashlib.sha256(GOLDEN).hexdigest(), **document: A
     [
         spoil(REHEARSAL, None),
         spoil(REHEARSAL, b"?"),
-        spoil(REHEARSAL, of_rehearsal(requests=[{"body": "../another", "expected": None}])),
-        spoil(REHEARSAL, of_rehearsal(mode="another")),
-        spoil(REHEARSAL, of_rehearsal(load_timeout_seconds=1e9)),
-        spoil(REHEARSAL, of_rehearsal(load_timeout_seconds="60")),
-        spoil(REHEARSAL, of_rehearsal("0" * 64)),
+        spoil(REHEARSAL, rehearsal_of("one", hashlib.sha256(OTHER).hexdigest()).text()),
+        rehearsal(requests=[{"body": "../another", "expected": None}]),
+        rehearsal(mode="another"),
+        rehearsal(load_timeout_seconds=1e9),
+        rehearsal(load_timeout_seconds="60"),
+        rehearsal("0" * 64),
+        lambda machine: machine.s3.put(STORE, f"{REQUESTS}archives/{GOLDEN_SHA256}.zip", bytes(200)),
         spoil(".zip", OTHER),
         spoil(f"archives/{KEY}.tar.gz", ARCHIVES[1]),
     ],
     ids=[
         "no rehearsal",
         "no JSON",
+        "another rehearsal",
         "a path outside",
         "another mode",
         "endless",
         "a text as time",
         "no golden requests",
+        "large golden requests",
         "other golden requests",
         "another archive",
     ],
 )
 def test_what_cannot_be_rehearsed_is_not_served(
-    messages: Messages, machine: BuildingMachine, spoil: Callable[[BuildingMachine], None]
+    messages: Messages,
+    machine: BuildingMachine,
+    spoil: Callable[[BuildingMachine], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(published_builds, "MAX_GOLDEN_BYTES", 100)
     spoil(machine)
 
     messages.record("ArtifactError", str(run(machine, "first")))
@@ -236,7 +334,7 @@ def test_a_publisher_that_does_not_rehearse_says_so(messages: Messages, monkeypa
     for machine in (plain, building):
         machine.publish("first", one=ARCHIVES[0])
         document = json.loads(machine.s3.get(STORE, f"{REQUESTS}first/request.json") or b"")
-        document["items"][0]["rehearsed"] = True
+        document["items"][0]["rehearsal"] = "7" * 64
         machine.s3.put(STORE, f"{REQUESTS}first/request.json", json.dumps(document).encode())
     declared = dataclasses.replace(DECLARED, rehearses=None)
     description = BuildingPublisher(FLEET, KEYS, declared.text().decode()).text()

@@ -60,7 +60,13 @@ PLAN = StackPlan(
     ),
 )
 PASS = RehearsalPass(
-    "text", KEY, KEY, "sagemaker-tritonserver:25.09-py3", RehearsedArchive(9, '"e"', KEY), {"requests": []}
+    "text",
+    KEY,
+    KEY,
+    "sagemaker-tritonserver:25.09-py3",
+    RehearsedArchive(9, '"e"', KEY),
+    {"mode": "multi"},
+    {"requests": []},
 )
 CHANGE = Change("2026-11-25T13:00:00+00:00", "AROAEXAMPLE:alice", "arn:aws:states:…")
 ENTRY = Entry("fleet", "text", (Version("text-0.tar.gz", KEY, KEY, "text", CHANGE, built=True),), None, ("arn",))

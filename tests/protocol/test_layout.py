@@ -26,6 +26,7 @@ def test_the_objects_of_an_artifact_are_read_as_they_were_written(
         layout.manifest_key(repository, key): layout.MANIFEST,
         layout.files_prefix(repository, key) + path: layout.FILES + path,
         layout.pass_key(repository, key, rehearsal): f"{layout.REHEARSALS}{rehearsal}.json",
+        layout.kept_golden_key(repository, key, rehearsal): f"{layout.REHEARSALS}{rehearsal}.zip",
     }
     for object_key, file in written.items():
         assert layout.parse_artifact_object(object_key) == (repository, key, file)
@@ -91,6 +92,7 @@ def test_the_tree_has_every_place_that_the_module_makes() -> None:
         layout.kept_sources_key(*artifact),
         layout.manifest_key(*artifact),
         layout.pass_key(*artifact, "<rehearsal key>"),
+        layout.kept_golden_key(*artifact, "<rehearsal key>"),
         layout.fleet_prefix("<fleet>", platform) + layout.target_model("<ensemble>", "<source10>"),
         layout.index_key("<fleet>", platform),
         layout.build_inputs_prefix(build),

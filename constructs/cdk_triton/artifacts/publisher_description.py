@@ -8,7 +8,7 @@ publisher with recipes has the same document among the assets, where the functio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton.artifacts.keys import key_inputs
@@ -16,6 +16,7 @@ from cdk_triton.artifacts.program import PROGRAM_VERSION, REHEARSAL_VERSION
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.protocol.documents import DocumentError, require_schema
 from cdk_triton.protocol.plan import BuildMachine
+from cdk_triton.protocol.publication import UploadedRehearsal
 from cdk_triton.protocol.publisher import BuildingPublisher, DeclaredBuilds
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
@@ -53,6 +54,7 @@ class PublisherDescription:
         is_next: whether the endpoint does not serve the platform yet.
         rehearse: whether repositories with golden requests are rehearsed.
         variables: the variables for the models' own use, for rehearsals; empty without them.
+        rehearsal_version: the version of rehearsals in the build program.
     """
 
     multi_model: str
@@ -66,6 +68,7 @@ class PublisherDescription:
     is_next: bool = False
     rehearse: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
+    rehearsal_version: int = REHEARSAL_VERSION
 
     def document(self) -> dict[str, Any]:
         """The description as JSON."""
@@ -81,13 +84,27 @@ class PublisherDescription:
             **({"variables": dict(self.variables)} if self.variables else {}),
         }
 
+    @property
+    def rehearsed_environment(self) -> ContainerEnvironment:
+        """How the container starts Triton in a rehearsal, with the variables for the models' own use."""
+        return replace(self.environment, variables=self.variables)
+
+    def rehearsal_key(self, rehearsal: UploadedRehearsal, artifact_key: str) -> str:
+        """The key of the rehearsal of an archive."""
+        return rehearsal.key(
+            artifact_key=artifact_key,
+            image=self.platform.image_identity,
+            instance_type=self.platform.instance_type,
+            program=self.rehearsal_version,
+        )
+
     def _builds(self, builder: BuildMachine) -> DeclaredBuilds:
         from cdk_triton.artifacts.recipes.documents import recipe_document
 
         recipes = tuple(map(recipe_document, self.recipes))
         rehearses = self.platform.instance_type if self.rehearse else None
         return DeclaredBuilds(
-            self.platform.label, PROGRAM_VERSION, builder, self.max_builds, recipes, rehearses, REHEARSAL_VERSION
+            self.platform.label, PROGRAM_VERSION, builder, self.max_builds, recipes, rehearses, self.rehearsal_version
         )
 
     @classmethod
@@ -120,6 +137,7 @@ class PublisherDescription:
                 is_next=bool(document.get("is_next")),
                 rehearse=builds is not None and builds.rehearses is not None,
                 variables=dict(document.get("variables", {})),
+                rehearsal_version=REHEARSAL_VERSION if builds is None else builds.rehearsal_version,
             )
             keys = document["keys"]
         except (DocumentError, ConfigurationError, LookupError, TypeError, ValueError, AttributeError) as error:

@@ -58,6 +58,7 @@ class Version:
         repository: the name of the repository's directory.
         live: the change that last made it live.
         built: whether the archive was built, from sources that are kept beside it.
+        rehearsal: the key of the rehearsal that the archive has passed; None without one.
     """
 
     target_model: str
@@ -66,6 +67,7 @@ class Version:
     repository: str
     live: Change
     built: bool = False
+    rehearsal: str | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@
     artifacts/<repository>/<artifact key>/sources.tar.gz      the sources of an archive whose build a publisher ordered
     artifacts/<repository>/<artifact key>/manifest.json       written last: the commit
     artifacts/<repository>/<artifact key>/rehearsals/<rehearsal key>.json    a rehearsal of the archive that passed
+    artifacts/<repository>/<artifact key>/rehearsals/<rehearsal key>.zip     its golden requests, if it was published
     fleets/<fleet>/<release>-<gpu>/<ensemble>-<source10>.tar.gz
     fleets/<fleet>/<release>-<gpu>/index.json                 current and previous target models
     catalogue/<fleet>/<release>-<gpu>/<ensemble>.json         of published ensembles: current target, last versions
@@ -74,6 +75,7 @@ __all__ = [
     "fleet_prefix",
     "golden_upload_key",
     "index_key",
+    "kept_golden_key",
     "kept_sources_key",
     "lock_key",
     "manifest_key",
@@ -149,7 +151,7 @@ NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME_LENGTH - 1}}}")
 
 _KEY = r"(?P<key>[0-9a-f]{64})"
 _PLAIN = "|".join(map(re.escape, (ARCHIVE, SOURCES, MANIFEST)))
-_ARTIFACT_FILE = rf"(?P<file>{_PLAIN}|{FILES}.+|{REHEARSALS}[0-9a-f]{{64}}\.json)"
+_ARTIFACT_FILE = rf"(?P<file>{_PLAIN}|{FILES}.+|{REHEARSALS}[0-9a-f]{{64}}\.(?:json|zip))"
 _ARTIFACT = re.compile(rf"{ARTIFACTS_PREFIX}(?P<repository>[^/]+)/{_KEY}/{_ARTIFACT_FILE}", re.DOTALL)
 _FLEET = re.compile(rf"{FLEETS_PREFIX}(?P<fleet>[^/]+)/(?P<platform>[^/]+)/(?P<file>[^/]+)")
 _CATALOGUE = re.compile(rf"{CATALOGUE_PREFIX}(?P<fleet>[^/]+)/(?P<platform>[^/]+)/(?P<ensemble>[^/]+)\.json")
@@ -163,7 +165,7 @@ class ArtifactObject(NamedTuple):
         repository: the name of the repository's directory.
         key: the artifact key, 64 hexadecimal digits.
         file: `ARCHIVE`, `SOURCES`, `MANIFEST`, `FILES` and the path of a file that is served uncompressed, or
-            `REHEARSALS` and the name of a pass.
+            `REHEARSALS` and the name of a pass or of its golden requests.
     """
 
     repository: str
@@ -237,6 +239,11 @@ def rehearsals_prefix(repository: str, artifact_key: str) -> str:
 def pass_key(repository: str, artifact_key: str, rehearsal_key: str) -> str:
     """The object key of the pass of a rehearsal; see `keys.rehearsal_key`."""
     return f"{rehearsals_prefix(repository, artifact_key)}{rehearsal_key}.json"
+
+
+def kept_golden_key(repository: str, artifact_key: str, rehearsal_key: str) -> str:
+    """The object key of the golden requests of a published archive, which a publication for another platform needs."""
+    return f"{rehearsals_prefix(repository, artifact_key)}{rehearsal_key}.zip"
 
 
 def parse_artifact_object(object_key: str) -> ArtifactObject | None:
@@ -313,9 +320,9 @@ def uploaded_build_key(fleet: str, publication: str, artifact_key: str) -> str:
     return f"{publish_prefix(fleet)}{publication}/{artifact_key}.json"
 
 
-def uploaded_rehearsal_key(fleet: str, publication: str, artifact_key: str) -> str:
-    """The object key of the rehearsal of an archive; the arguments are those of `request_key`."""
-    return f"{publish_prefix(fleet)}{publication}/{artifact_key}.rehearsal.json"
+def uploaded_rehearsal_key(fleet: str, publication: str, rehearsal_key: str) -> str:
+    """The object key of a rehearsal; `fleet` and `publication` are those of `request_key`."""
+    return f"{publish_prefix(fleet)}{publication}/{rehearsal_key}.rehearsal.json"
 
 
 def golden_upload_key(fleet: str, caller: str, golden: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from . import layout
 from .documents import DocumentError, faults_translated, parse_json, parse_object, require_schema
+from .keys import rehearsal_key
 
 __all__ = [
     "MAX_ENTRIES",
@@ -46,10 +47,17 @@ MAX_LOAD_SECONDS = 3600
 """The largest start-up timeout of an endpoint (`ContainerStartupHealthCheckTimeoutInSeconds` of the API reference)."""
 
 _KEY = re.compile(r"[0-9a-f]{64}")
+_KEY_OR_NONE = re.compile(r"(?:[0-9a-f]{64})?")
 _EMPTY = re.compile("")
 _PLATFORM = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.-]{0,199})?")
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
-_PUBLISHED = {"repository": layout.NAME, "source_key": _KEY, "artifact_key": _KEY, "from_platform": _PLATFORM}
+_PUBLISHED = {
+    "repository": layout.NAME,
+    "source_key": _KEY,
+    "artifact_key": _KEY,
+    "from_platform": _PLATFORM,
+    "rehearsal": _KEY_OR_NONE,
+}
 """The fields of an item that is published, which are empty in other items."""
 
 _OF_MACHINE = {"is_there", "rejected"}
@@ -70,7 +78,7 @@ class Item:
         built: whether the archive is built from the sources that were uploaded.
         from_platform: the platform, as in `25.09-a10g`, for which the same target model is published already. Its
             archive or sources are read instead of an upload; empty if there is an upload.
-        rehearsed: whether golden requests were uploaded, to which a server has to answer before the archive is served.
+        rehearsal: the key of the rehearsal that the archive has to pass before it is served; empty without one.
         is_there: whether the target model was served already when the machine started.
         rejected: the reason why it cannot be changed, or None.
     """
@@ -83,19 +91,24 @@ class Item:
     to: str | None = None
     built: bool = False
     from_platform: str = ""
-    rehearsed: bool = False
+    rehearsal: str = ""
     is_there: bool = False
     rejected: str | None = None
 
     @property
     def needs_job(self) -> bool:
         """Whether a job makes the archive, or rehearses it."""
-        return self.built or self.rehearsed
+        return self.built or self.is_rehearsed
+
+    @property
+    def is_rehearsed(self) -> bool:
+        """Whether golden requests were uploaded."""
+        return self.rehearsal != ""
 
     @property
     def waits_for_job(self) -> bool:
         """Whether a job may be left to do; golden requests can be new for an archive that is served already."""
-        return self.rehearsed or (self.built and not self.is_there)
+        return self.is_rehearsed or (self.built and not self.is_there)
 
     @property
     def target_model(self) -> str:
@@ -128,15 +141,11 @@ class Item:
             value = getattr(item, name)
             if not isinstance(value, str) or not form.fullmatch(value):
                 raise DocumentError(f"the field {name!r} of the ensemble {item.ensemble!r} is invalid: {value!r:.300}")
-        for name in ("built", "rehearsed"):
-            value = getattr(item, name)
-            if not isinstance(value, bool) or (value and item.action != "publish"):
-                raise DocumentError(
-                    f"the field {name!r} of the ensemble {item.ensemble!r} is invalid for the action {item.action!r}: "
-                    f"{value!r}"
-                )
-        if item.rehearsed and item.from_platform:
-            raise DocumentError(f"the ensemble {item.ensemble!r} is rehearsed, but has no upload with golden requests")
+        if not isinstance(item.built, bool) or (item.built and item.action != "publish"):
+            raise DocumentError(
+                f"the field 'built' of the ensemble {item.ensemble!r} is invalid for the action {item.action!r}: "
+                f"{item.built!r}"
+            )
         return item
 
 
@@ -213,7 +222,7 @@ class UploadedBuild:
 
 @dataclass(frozen=True)
 class UploadedRehearsal:
-    """How an archive is rehearsed, as a caller uploads it: `<artifact key>.rehearsal.json` of a request.
+    """How an archive is rehearsed, as a caller uploads it: `<rehearsal key>.rehearsal.json` of a request.
 
     Attributes:
         golden: the SHA-256 of the ZIP file of golden requests, which names its upload.
@@ -223,6 +232,17 @@ class UploadedRehearsal:
     golden: str
     document: Mapping[str, Any]
 
+    def key(self, *, artifact_key: str, image: str, instance_type: str, program: int) -> str:
+        """The key of the rehearsal of an archive; see `keys.rehearsal_key`."""
+        return rehearsal_key(
+            artifact_key=artifact_key,
+            image=image,
+            instance_type=instance_type,
+            golden=self.golden,
+            document=self.document,
+            program=program,
+        )
+
     def text(self) -> bytes:
         """The rehearsal as JSON."""
         return json.dumps(asdict(self)).encode()
@@ -231,8 +251,8 @@ class UploadedRehearsal:
     def parse(cls, text: bytes, item: Item) -> UploadedRehearsal:
         """Read the rehearsal of an item, with the repository of the item, whatever the caller has written.
 
-        The files of requests are those of the ZIP file. The build program rejects what else it cannot read, as the
-        failure of this rehearsal alone.
+        What the job of several rehearsals depends on is checked here. The build program rejects what else it cannot
+        read, as the failure of this rehearsal alone.
 
         Raises:
             DocumentError: the text is not a rehearsal.
@@ -246,9 +266,10 @@ class UploadedRehearsal:
             if type(timeout) not in (int, float) or not 0 < timeout <= MAX_LOAD_SECONDS:
                 raise ValueError(f"load_timeout_seconds is {timeout!r:.100}, not a number from 0 to {MAX_LOAD_SECONDS}")
             for row in document["requests"]:
-                for name in filter(None, (row["body"], row["expected"])):
+                for name in (row["body"], *(() if row["expected"] is None else (row["expected"],))):
                     _path(name)
-            return cls(_sha256(found["golden"]), {**document, "repository": item.repository})
+            fixed = {"repository": item.repository, "keep_answers": False}
+            return cls(_sha256(found["golden"]), {**document, **fixed})
 
 
 def _ensemble(document: Mapping[str, Any], item: Item) -> dict[str, Any]:

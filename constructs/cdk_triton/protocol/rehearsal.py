@@ -30,6 +30,7 @@ class RehearsalPass(Document):
         key: the rehearsal key; see `keys.rehearsal_key`.
         image: the identity of the image.
         archive: the archive that was rehearsed. The pass does not count for another one.
+        document: what the build program read about the rehearsal.
         result: what the build program measured.
         promoted_from: the bucket of the store in which the rehearsal ran; None if it ran for this store.
     """
@@ -39,5 +40,6 @@ class RehearsalPass(Document):
     key: str
     image: str
     archive: RehearsedArchive
+    document: Mapping[str, Any]
     result: Mapping[str, Any]
     promoted_from: str | None = None

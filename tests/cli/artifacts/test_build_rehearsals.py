@@ -53,7 +53,7 @@ def test_a_pass_counts_for_its_own_archive_only(
     etag = world.put(layout.archive_key("text", KEY), b"one", {"artifact-key": KEY})
     world.put(layout.manifest_key("text", KEY), b"{}")
     archive = RehearsedArchive(3, "of the archive before" if is_stale else etag, KEY)
-    found = RehearsalPass("text", KEY, "r", "tritonserver:25.09", archive, {})
+    found = RehearsalPass("text", KEY, "r", "tritonserver:25.09", archive, {}, {})
     world.put(layout.pass_key("text", KEY, "r"), found.text())
     store, handler = open_store(world.stack), Handler()
     client = store.aws.client

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 import re
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import pytest
 from botocore.response import StreamingBody
@@ -22,8 +23,12 @@ from cdk_triton.artifacts.publisher_description import PublisherDescription
 from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.fleet.place import Fleet
 from cdk_triton.cli.fleet.republishing import judge_published
+from cdk_triton.cli.fleet.verdicts import Verdict
 from cdk_triton.protocol import layout
 from cdk_triton.protocol.catalogue import Change, Version
+from cdk_triton.protocol.plan import BuildInput, BuildMachine
+from cdk_triton.protocol.rehearsal import RehearsalPass, RehearsedArchive
+from cdk_triton.rehearsal.variables import rehearsed_variables
 from cdk_triton.triton import ContainerEnvironment
 
 if TYPE_CHECKING:
@@ -55,9 +60,16 @@ class AwsDouble:
     ) -> None:
         self._content, self._breaks, self._fault, self._others = content, breaks, fault, others or {}
         self.downloads = 0
+        self.uploads: dict[str, bytes] = {}
 
     def client(self, _: str) -> AwsDouble:
         return self
+
+    def get_caller_identity(self) -> dict[str, str]:
+        return {"UserId": "alice"}
+
+    def put_object(self, Key: str, Body: IO[bytes], **_: str) -> None:  # noqa: N803  boto3's
+        self.uploads[Key] = Body.read()
 
     def get_object(self, **asked: str) -> dict[str, Any]:
         self.downloads += 1
@@ -67,8 +79,8 @@ class AwsDouble:
         return {"Body": StreamingBody(body, len(content))}
 
 
-def fleet(aws: AwsDouble, platform: ServingPlatform) -> Fleet:
-    described = PublisherDescription("Fleet", "fleet", platform, ContainerEnvironment(), 8)
+def fleet(aws: AwsDouble, platform: ServingPlatform, **described_as: Any) -> Fleet:
+    described = PublisherDescription("Fleet", "fleet", platform, ContainerEnvironment(), 8, **described_as)
     return Fleet(cast(Aws, aws), "Serving/Fleet", described, "machine", "bucket", frozenset())
 
 
@@ -131,3 +143,51 @@ def test_an_archive_that_cannot_be_unpacked_is_the_reason_of_its_ensemble_alone(
     (verdict,), failed = judge_published(fleet(aws, PRESENT), fleet(aws, NEXT), {"acme": version, "other": other})
     assert (verdict.listed.ensemble, verdict.errors, list(failed)) == ("acme", [], ["other"])
     messages.record("cdk-triton fleet", failed["other"])
+
+
+KEY = "7" * 64
+
+
+def passed(environment: Mapping[str, str]) -> bytes:
+    document = {"mode": "multi", "repository": "acme", "environment": dict(environment), "requests": []}
+    return RehearsalPass("acme", KEY, KEY, "image", RehearsedArchive(1, "etag", KEY), document, {}).text()
+
+
+def variables(**own: str) -> dict[str, str]:
+    return rehearsed_variables(None, "multi", ContainerEnvironment(variables=own), None)
+
+
+def republished(version: Version, archive: bytes, text: bytes) -> tuple[list[Verdict], dict[str, str], AwsDouble]:
+    """What becomes of a version with golden requests, between platforms with other variables."""
+    version = dataclasses.replace(version, rehearsal=KEY)
+    aws = AwsDouble(archive, 0, None, {f"{KEY}.json": text, f"{KEY}.zip": b"golden requests"})
+    machine = BuildMachine("codebuild", 60, {}, BuildInput(None, "", ""))
+    present, following = (
+        fleet(aws, platform, builder=machine, rehearse=True, variables={"STAGE": stage})
+        for platform, stage in ((PRESENT, "before"), (NEXT, "after"))
+    )
+    return *judge_published(present, following, {"acme": version}), aws
+
+
+@pytest.mark.slow
+def test_what_was_rehearsed_is_rehearsed_with_the_variables_of_the_other_platform(
+    published: tuple[Version, bytes],
+) -> None:
+    kept = passed({**variables(STAGE="before"), "OWN": "of the rehearsal"})
+
+    (verdict,), failed, aws = republished(*published, kept)
+
+    golden = hashlib.sha256(b"golden requests").hexdigest()
+    assert failed == {}
+    assert verdict.rehearsal is not None
+    assert (verdict.rehearsal.golden, len(verdict.rehearsal_key)) == (golden, 64)
+    assert verdict.rehearsal.document["environment"] == variables(STAGE="after", OWN="of the rehearsal")
+    assert aws.uploads == {layout.golden_upload_key("fleet", "alice", golden): b"golden requests"}
+
+
+def test_a_pass_that_cannot_be_read_is_the_reason_of_its_ensemble_alone(
+    messages: Messages, published: tuple[Version, bytes]
+) -> None:
+    verdicts, failed, _ = republished(*published, b"?")
+    assert verdicts == []
+    messages.record("cdk-triton fleet", failed["acme"])

@@ -37,6 +37,9 @@ class ProgramDouble:
     Args:
         folder: the store's bucket.
         part_bytes: as in `artifacts.copying`.
+
+    Attributes:
+        outcomes: by key, those of rehearsals that share the name of a repository.
     """
 
     def __init__(self, folder: Folder, part_bytes: int) -> None:
@@ -44,6 +47,7 @@ class ProgramDouble:
         self.part_bytes = part_bytes
         self.built: dict[str, list[bytes]] = {}
         self.rehearsed: list[str] = []
+        self.outcomes: dict[str, Outcome] = {}
         self.incomplete: list[str] = []
 
     def begin(self, build: str) -> None:
@@ -80,7 +84,8 @@ class ProgramDouble:
             name = ensemble["repository"]
             self._write(build, ensemble["artifact_key"], name, outcomes.get(name, "good"))
         for rehearsal in plan["rehearsals"]:
-            self._rehearse(build, rehearsal, outcomes.get(f"rehearsal of {rehearsal['repository']}", "good"))
+            outcome = outcomes.get(f"rehearsal of {rehearsal['repository']}", "good")
+            self._rehearse(build, rehearsal, self.outcomes.get(rehearsal["key"], outcome))
 
     def _rehearse(self, build: str, rehearsal: Mapping[str, Any], outcome: Outcome) -> None:
         out, path = f"staging/{build}/out/", rehearsal["archive"]

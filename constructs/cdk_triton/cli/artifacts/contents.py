@@ -62,6 +62,7 @@ class StoredArtifact:
         uncompressed: the files, if they are served without an archive.
         sources: the sources of the archive, if a publisher ordered its build.
         passes: the rehearsals that the archive has passed.
+        golden: the golden requests of rehearsals that a publisher ordered.
     """
 
     repository: str
@@ -71,6 +72,7 @@ class StoredArtifact:
     uncompressed: tuple[StoredFile, ...] = ()
     sources: StoredFile | None = None
     passes: tuple[StoredFile, ...] = ()
+    golden: tuple[StoredFile, ...] = ()
 
     @property
     def data(self) -> tuple[StoredFile, ...]:
@@ -80,7 +82,8 @@ class StoredArtifact:
     @property
     def files(self) -> tuple[StoredFile, ...]:
         """Its existing objects."""
-        return tuple(file for file in (self.manifest, *self.data, self.sources, *self.passes) if file is not None)
+        rehearsed = (*self.passes, *self.golden)
+        return tuple(file for file in (self.manifest, *self.data, self.sources, *rehearsed) if file is not None)
 
 
 @dataclass(frozen=True)
@@ -278,12 +281,12 @@ def _artifacts(files: Iterator[StoredFile]) -> Iterator[StoredArtifact]:
         if part := layout.parse_artifact_object(file.key):
             found.setdefault((part.repository, part.key), {})[part.file] = file
     for (repository, key), parts in sorted(found.items()):
-        uncompressed, passes = (
-            tuple(file for name, file in sorted(parts.items()) if name.startswith(prefix))
-            for prefix in (layout.FILES, layout.REHEARSALS)
+        uncompressed, passes, golden = (
+            tuple(file for name, file in sorted(parts.items()) if name.startswith(prefix) and name.endswith(end))
+            for prefix, end in ((layout.FILES, ""), (layout.REHEARSALS, ".json"), (layout.REHEARSALS, ".zip"))
         )
         archive, manifest, sources = map(parts.get, (layout.ARCHIVE, layout.MANIFEST, layout.SOURCES))
-        yield StoredArtifact(repository, key, archive, manifest, uncompressed, sources, passes)
+        yield StoredArtifact(repository, key, archive, manifest, uncompressed, sources, passes, golden)
 
 
 def _artifact_key(store: Store, file: StoredFile) -> str | None:

@@ -95,11 +95,11 @@ class Publication:
 
 
 def is_live(verdict: Verdict, entry: Entry | None) -> bool:
-    """Whether callers of an ensemble already get this archive."""
+    """Whether callers of an ensemble already get this archive, and it has passed this rehearsal."""
     if entry is None or entry.current != verdict.target_model:
         return False
-    keys = {version.target_model: version.artifact_key for version in entry.versions}
-    return keys.get(entry.current) == verdict.artifact_key
+    live = entry.versions[0]
+    return live.artifact_key == verdict.artifact_key and verdict.rehearsal_key in ("", live.rehearsal)
 
 
 def publish_item(verdict: Verdict) -> Item:
@@ -111,16 +111,13 @@ def publish_item(verdict: Verdict) -> Item:
         verdict.source_key,
         verdict.artifact_key,
         built=verdict.build is not None,
-        rehearsed=verdict.rehearsal is not None,
+        rehearsal=verdict.rehearsal_key,
     )
 
 
 def copy_item(verdict: Verdict, from_platform: str) -> Item:
-    """Makes an ensemble live that is already published for another platform, with the same target model.
-
-    It is not rehearsed, because archives do not contain golden requests.
-    """
-    return replace(publish_item(verdict), from_platform=from_platform, rehearsed=False)
+    """Makes an ensemble live that is already published for another platform, with the same target model."""
+    return replace(publish_item(verdict), from_platform=from_platform)
 
 
 def write_builds(fleet: Fleet, publication: Publication, verdicts: Iterable[Verdict]) -> None:
@@ -131,11 +128,11 @@ def write_builds(fleet: Fleet, publication: Publication, verdicts: Iterable[Verd
     """
     documents: dict[str, UploadedBuild | UploadedRehearsal] = {}
     for each in verdicts:
-        place = publication.fleet, publication.name, each.artifact_key
+        place = publication.fleet, publication.name
         if each.build is not None:
-            documents[layout.uploaded_build_key(*place)] = each.build
+            documents[layout.uploaded_build_key(*place, each.artifact_key)] = each.build
         if each.rehearsal is not None:
-            documents[layout.uploaded_rehearsal_key(*place)] = each.rehearsal
+            documents[layout.uploaded_rehearsal_key(*place, each.rehearsal_key)] = each.rehearsal
 
     def write(key: str) -> None:
         fleet.aws.client("s3").put_object(Bucket=fleet.bucket, Key=key, Body=documents[key].text())

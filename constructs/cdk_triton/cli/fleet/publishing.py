@@ -133,7 +133,7 @@ def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Sa
 def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
     """Publish for another platform all that is live for the present one, and unpublish there what is unpublished here.
 
-    No archive is uploaded.
+    No archive is uploaded, and what was rehearsed is rehearsed with the same golden requests.
 
     Args:
         present: the publisher of the present platform.
@@ -160,7 +160,11 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
             if f"{following.served}{entry.current}" in served
         }
         surplus = {name: entry for name, entry in here.items() if _is_surplus(entry, following_entries.get(name))}
-        versions = {name: entry.versions[0] for name, entry in live.items() if there.get(name) != entry.current}
+        versions = {
+            name: entry.versions[0]
+            for name, entry in live.items()
+            if there.get(name) != entry.current or _lacks_rehearsal(following, following_entries[name], entry)
+        }
         unchanged = [name for name in live if name not in versions]
         with working(f"checking {len(versions):,} ensembles") as shown:
             verdicts, failed = judge_published(
@@ -318,6 +322,12 @@ def _is_surplus(entry: Entry, elsewhere: Entry | None) -> bool:
         return False
     is_forgotten_here_only = not entry.versions and bool(elsewhere.versions)
     return elsewhere.current is not None or is_forgotten_here_only
+
+
+def _lacks_rehearsal(following: Fleet, entry: Entry, present: Entry) -> bool:
+    """Whether an ensemble was published for the other platform before that publisher rehearsed."""
+    is_rehearsed = present.versions[0].rehearsal is not None and following.description.rehearse
+    return is_rehearsed and entry.versions[0].rehearsal is None
 
 
 def _failures(

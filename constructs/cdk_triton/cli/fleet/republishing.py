@@ -1,11 +1,13 @@
 """Checks what is published for one platform, before the same archives are published for another one.
 
 The checks need files. So the archive of an ensemble, or its sources if it was built, is downloaded and unpacked into a
-temporary directory, a few at a time. Nothing is uploaded again: the machine reads the same objects in the store.
+temporary directory, a few at a time. No archive is uploaded again: the machine reads the same objects in the store.
+Golden requests are, because the rehearsal of another platform has other variables.
 """
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -24,6 +26,10 @@ from cdk_triton.cli.fleet.verdicts import Verdict, judge
 from cdk_triton.errors import StoreError
 from cdk_triton.protocol import layout
 from cdk_triton.protocol.catalogue import Version
+from cdk_triton.protocol.documents import DocumentError
+from cdk_triton.protocol.publication import UploadedRehearsal
+from cdk_triton.protocol.rehearsal import RehearsalPass
+from cdk_triton.rehearsal.variables import rehearsed_variables
 
 __all__ = ["judge_published"]
 
@@ -73,12 +79,14 @@ def judge_published(
             reasons = in_parallel(lambda name: fetch(versions[name], places[name]), part)  # noqa: B023  used at once
             failed |= {name: reason for name, reason in zip(part, reasons, strict=True) if reason is not None}
             listed = [Listed(name, places[name]) for name in part if name not in failed]
-            for verdict in judge(listed, following.description):
-                reason = _difference(verdict, versions[verdict.listed.ensemble], following)
-                if reason is None:
-                    verdicts.append(verdict)
-                else:
-                    failed[verdict.listed.ensemble] = reason
+            judged = [(each, versions[each.listed.ensemble]) for each in judge(listed, following.description)]
+            found = in_parallel(lambda each: _finished(present, following, *each), judged)
+            verdicts += [each for each in found if isinstance(each, Verdict)]
+            failed |= {
+                each.listed.ensemble: reason
+                for (each, _), reason in zip(judged, found, strict=True)
+                if isinstance(reason, str)
+            }
         progress(first + len(part))
     return verdicts, failed
 
@@ -110,9 +118,56 @@ def _download(fleet: Fleet, key: str, directory: Path) -> None:
     unpack(fleet.aws.client("s3").get_object(Bucket=fleet.bucket, Key=key)["Body"], directory, key)
 
 
+def _finished(present: Fleet, following: Fleet, verdict: Verdict, version: Version) -> Verdict | str:
+    """The verdict with its rehearsal, or the reason why the ensemble cannot be published."""
+    if verdict.errors:
+        return verdict
+    reason = _difference(verdict, version, following)
+    if reason is not None:
+        return reason
+    if version.rehearsal is None or not following.description.rehearse:
+        return verdict
+    try:
+        return verdict.rehearsed(_rehearsal(present, following, version, version.rehearsal), following.description)
+    except ClientError as error:
+        if code_of(error) not in _REASONS:
+            raise
+        reason = f"the golden requests of its rehearsal {_REASONS[code_of(error)]}"
+    except _BROKEN as error:
+        return f"the connection broke while its golden requests were downloaded ({error}); run the same command again"
+    except DocumentError as error:
+        reason = f"the pass of its rehearsal cannot be read ({error})"
+    return f"{reason}; {_from_its_repository(following)}"
+
+
+def _rehearsal(present: Fleet, following: Fleet, version: Version, key: str) -> UploadedRehearsal:
+    """The rehearsal that the version has passed, as one of another platform; its golden requests are uploaded.
+
+    Raises:
+        DocumentError: the pass cannot be read.
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    s3, place = present.aws.client("s3"), (version.repository, version.artifact_key, key)
+    text = s3.get_object(Bucket=present.bucket, Key=layout.pass_key(*place))["Body"].read()
+    document = RehearsalPass.parse(text).document
+    with tempfile.TemporaryFile() as file:
+        body = s3.get_object(Bucket=present.bucket, Key=layout.kept_golden_key(*place))["Body"]
+        shutil.copyfileobj(body, file)
+        file.seek(0)
+        golden = hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+        target = layout.golden_upload_key(following.description.fleet, following.caller, golden)
+        s3.put_object(Bucket=following.bucket, Key=target, Body=file)
+    environments = (each.description.rehearsed_environment for each in (present, following))
+    before, after = (rehearsed_variables(None, "multi", each, None) for each in environments)
+    # The rehearsal itself has set the others.
+    own = {name: value for name, value in document["environment"].items() if before.get(name) != value}
+    return UploadedRehearsal(golden, {**document, "environment": dict(sorted({**after, **own}.items()))})
+
+
 def _difference(verdict: Verdict, version: Version, following: Fleet) -> str | None:
     """Why the callers of an ensemble would have to send another target model; None if they would not."""
-    if verdict.errors or verdict.target_model == version.target_model:
+    if verdict.target_model == version.target_model:
         return None
     return (
         f"its target model would be {verdict.target_model} and not {version.target_model}, because the recipes of the "

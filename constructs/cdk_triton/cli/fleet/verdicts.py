@@ -66,6 +66,7 @@ class Verdict:
         state: the state of the repository's files when it was checked; None if somebody may have written to them.
         build: how the archive is built; None if the repository itself is packed.
         rehearsal: how the archive is rehearsed; None without golden requests, or if the publisher does not rehearse.
+        rehearsal_key: the key of the rehearsal; empty without one.
     """
 
     listed: Listed
@@ -77,6 +78,13 @@ class Verdict:
     build: UploadedBuild | None
     state: str | None
     rehearsal: UploadedRehearsal | None = None
+    rehearsal_key: str = ""
+
+    def rehearsed(self, rehearsal: UploadedRehearsal | None, publisher: PublisherDescription) -> Verdict:
+        """The verdict on a repository without errors, with a rehearsal."""
+        if rehearsal is None or self.keys is None:
+            return self
+        return replace(self, rehearsal=rehearsal, rehearsal_key=publisher.rehearsal_key(rehearsal, self.artifact_key))
 
     @property
     def errors(self) -> list[str]:
@@ -146,7 +154,8 @@ def judge(
             if state is not None:
                 file_cache.keep(_KIND, names[number], state, text)
     return [
-        _verdict(each, json.loads(found[number].text), found[number].state) for number, each in enumerate(ensembles)
+        _verdict(each, json.loads(found[number].text), found[number].state, publisher)
+        for number, each in enumerate(ensembles)
     ]
 
 
@@ -269,7 +278,7 @@ def _checked(publisher: PublisherDescription, directory: str) -> dict[str, Any]:
 
 def _rehearsal(repository: ModelRepository, publisher: PublisherDescription) -> dict[str, Any]:
     """The rehearsal, and whether all its files are in the repository, whose state the verdict is kept under."""
-    rehearsal = published_rehearsal(repository, replace(publisher.environment, variables=publisher.variables))
+    rehearsal = published_rehearsal(repository, publisher.rehearsed_environment)
     root = repository.root.resolve()
     is_inside = all(file.resolve().is_relative_to(root) for file in golden_files(repository))
     return {"rehearsal": None if rehearsal is None else asdict(rehearsal), "is_inside": is_inside}
@@ -291,7 +300,7 @@ def _publisher(question: str) -> PublisherDescription:
     return PublisherDescription.parse(json.loads(question), "this one")
 
 
-def _verdict(listed: Listed, found: Mapping[str, Any], state: str | None) -> Verdict:
+def _verdict(listed: Listed, found: Mapping[str, Any], state: str | None, publisher: PublisherDescription) -> Verdict:
     findings, faults = findings_of(found["findings"]), tuple(found["faults"])
     places = tuple(None if each is None else Location(*each) for each in found["places"])
     keys = None if found["keys"] is None else Keys(*found["keys"])
@@ -299,7 +308,8 @@ def _verdict(listed: Listed, found: Mapping[str, Any], state: str | None) -> Ver
     if found["build"] is not None:
         build = UploadedBuild(tuple(found["build"]["recipes"]), found["build"]["ensemble"])
     rehearsal = None if found["rehearsal"] is None else UploadedRehearsal(**found["rehearsal"])
-    return Verdict(listed, found["repository"], findings, places, keys, faults, build, state, rehearsal)
+    verdict = Verdict(listed, found["repository"], findings, places, keys, faults, build, state)
+    return verdict.rehearsed(rehearsal, publisher)
 
 
 def _state(root: Path) -> str | None:

@@ -321,6 +321,13 @@ def test_whoever_publishes_everything_may_read_what_is_published(world: World, f
         found["s3:GetObject"]
     )
     assert found["s3:PutObject"] == [f"/staging/publish/{fleet.model.name_in_store}/${{aws:userid}}/*"]
+    assert not [each for each in found["s3:GetObject"] if "rehearsals" in each]
+
+
+def test_whoever_publishes_everything_may_read_golden_requests(world: World, fleet: Fleet) -> None:
+    role = iam.Role(fleet.stack, "Ci", assumed_by=iam.AccountPrincipal("111122223333"))
+    fleet.add_publisher(next_platform=NEXT, rehearse=True).grant_publish_all(role)
+    assert "/artifacts/*/*/rehearsals/*" in actions(world, fleet, "Ci")["s3:GetObject"]
 
 
 def test_a_deployment_that_changes_the_platform_is_checked_before_anything_else(world: World, fleet: Fleet) -> None:

@@ -62,7 +62,7 @@ def grant_publish(grantee: iam.IGrantable, served: Served, machine: sfn.CfnState
     return _granted(grantee, served, needed, prefixes=prefixes, key_actions=["kms:Decrypt", "kms:GenerateDataKey"])
 
 
-def grant_read_published(grantee: iam.IGrantable, served: Served, *, is_built: bool) -> iam.Grant:
+def grant_read_published(grantee: iam.IGrantable, served: Served, *, is_built: bool, is_rehearsed: bool) -> iam.Grant:
     """Allow a principal to read the ensembles that are published for a platform.
 
     Args:
@@ -70,11 +70,14 @@ def grant_read_published(grantee: iam.IGrantable, served: Served, *, is_built: b
         served: the destination of published ensembles.
         is_built: whether archives are built from sources that are kept. Their prefixes are the names of repositories,
             which are not known yet.
+        is_rehearsed: whether golden requests are kept, below the same prefixes.
     """
     bucket = served.store.bucket
     keys = [f"{layout.fleet_prefix(served.name, served.platform.label)}*"]
     if is_built:
         keys.append(layout.kept_sources_key("*", "*"))
+    if is_rehearsed:
+        keys.append(f"{layout.rehearsals_prefix('*', '*')}*")
     reading = Statement(["s3:GetObject"], [bucket.arn_for_objects(key) for key in keys])
     return _granted(grantee, served, [reading], prefixes=[], key_actions=["kms:Decrypt"])
 

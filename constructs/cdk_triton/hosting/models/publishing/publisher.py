@@ -142,10 +142,12 @@ class TritonPublisher(Construct):
 
         The command checks each archive for the next platform, so the principal can read the archives of this
         `TritonMultiModel`. With recipes, the principal can also read the sources of all archives in the store that were
-        built for a publisher.
+        built for a publisher, and if it rehearses, their golden requests.
         """
-        is_built = self._recipes is not None
-        return self.grant_publish(grantee).combine(grant_read_published(grantee, self._served, is_built=is_built))
+        recipes = self._recipes
+        is_built, is_rehearsed = recipes is not None, recipes is not None and recipes.rehearses
+        reading = grant_read_published(grantee, self._served, is_built=is_built, is_rehearsed=is_rehearsed)
+        return self.grant_publish(grantee).combine(reading)
 
     def _function(self, made: HandlerFunctions, name: str) -> str:
         """Create a function with its own role, and return its ARN."""
