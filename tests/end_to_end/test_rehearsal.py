@@ -79,6 +79,11 @@ class Deployment:
             found.append((built, rehearsed))
         return found
 
+    def processing_jobs(self) -> list[dict[str, Any]]:
+        """Each Processing job, newest first."""
+        found: list[dict[str, Any]] = self.aws.client("sagemaker").list_processing_jobs()["ProcessingJobSummaries"]
+        return found
+
     def passes(self) -> dict[str, dict[str, Any]]:
         """Every pass of the store, by object key."""
         s3, bucket = self.aws.client("s3"), self.bucket()
@@ -182,4 +187,21 @@ def test_a_wrong_answer_fails_the_deployment_and_the_endpoint_answers_on(deploym
     assert deployment.stack()["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     assert deployment.jobs()[2:] == [([], ["alpha"])]  # the output of an earlier job still has the pass of beta
     assert [each["repository"] for each in deployment.passes().values()] == ["beta"]
+    deployment.answers()
+
+
+def test_a_processing_job_builds_and_rehearses_for_another_gpu(deployment: Deployment) -> None:
+    codebuild, before = deployment.jobs(), deployment.passes()
+
+    output = deployment.deploy("wrong answer on another GPU", ALONE, ok=False)
+
+    assert "the rehearsal of 'alpha' for 25.09-l4 failed: golden/wrong.json: the output 'y' differs" in output
+    deployment.answers()
+    deployment.deploy("another GPU", ALONE)
+
+    assert [each["ProcessingJobStatus"] for each in deployment.processing_jobs()] == ["Completed", "Failed"]
+    assert deployment.jobs() == codebuild
+    new = [each for key, each in deployment.passes().items() if key not in before]
+    assert sorted(each["repository"] for each in new) == ["alpha", "beta"]
+    assert all("serve" in each["result"]["stand_ins"] for each in new)
     deployment.answers()

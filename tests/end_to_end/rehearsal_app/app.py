@@ -35,10 +35,12 @@ class Variant:
         golden: the name of the golden files of alpha.
         patience: how long CloudFormation waits for the artifacts, in seconds; another value is another deployment of
             the same plan.
+        instance_type: of the endpoint; CodeBuild has the GPU of ml.g5, SageMaker Processing that of ml.g6.
     """
 
     golden: str = "first"
     patience: int = 3000
+    instance_type: str = "ml.g5.xlarge"
 
 
 VARIANTS = {
@@ -46,6 +48,8 @@ VARIANTS = {
     "again": Variant(patience=3001),
     "other request": Variant("other"),
     "wrong answer": Variant("wrong"),
+    "wrong answer on another GPU": Variant("wrong", instance_type="ml.g6.xlarge"),
+    "another GPU": Variant(instance_type="ml.g6.xlarge"),
 }
 
 
@@ -74,7 +78,7 @@ def fleet_stack(app: cdk.App, store: TritonArtifactStore, directory: Path, varia
         stack,
         "Fleet",
         store=store,
-        platform=ServingPlatform(release="25.09", instance_type="ml.g5.xlarge"),
+        platform=ServingPlatform(release="25.09", instance_type=variant.instance_type),
         ensembles={
             "alpha": rehearsed(directory / "alpha", variant.golden, TensorRTPlan("net")),
             "beta": rehearsed(directory / "beta", "first"),
