@@ -33,11 +33,11 @@ def new_rule(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str
 
 
 def test_it_writes_a_module_with_the_rule_and_its_test(checkout: Path) -> None:
-    done = new_rule(checkout, "CT199", "files", "owners", TITLE)
+    done = new_rule(checkout, "CT119", "files", "owners", TITLE)
     assert done.returncode == 0, done.stderr
     rule = (checkout / "constructs/cdk_triton/checks/files/owners.py").read_text()
     test = (checkout / "tests/checks/files/test_owners.py").read_text()
-    assert '"CT199"' in rule
+    assert '"CT119"' in rule
     assert "def a_model_has_two_owners(each: ConfiguredModel)" in rule
     assert "def test_a_model_has_two_owners(messages: Messages, write: Write)" in test
     for path, text in (("owners.py", rule), ("test_owners.py", test)):
@@ -46,18 +46,18 @@ def test_it_writes_a_module_with_the_rule_and_its_test(checkout: Path) -> None:
 
 def test_a_second_rule_follows_the_first_above_the_helpers(checkout: Path) -> None:
     module = checkout / "constructs/cdk_triton/checks/files/owners.py"
-    new_rule(checkout, "CT198", "files", "owners", TITLE)
+    new_rule(checkout, "CT118", "files", "owners", TITLE)
     module.write_text(module.read_text() + "\n\ndef _owners() -> None: ...\n")
-    new_rule(checkout, "CT199", "files", "owners", "a model has three owners")
+    new_rule(checkout, "CT119", "files", "owners", "a model has three owners")
     rule = module.read_text()
     compile(rule, "owners.py", "exec")
     assert rule.count("from __future__") == 1
-    assert rule.index('"CT198"') < rule.index('"CT199"') < rule.index("def _owners")
+    assert rule.index('"CT118"') < rule.index('"CT119"') < rule.index("def _owners")
 
 
 def test_a_rule_gives_an_error_or_a_warning(checkout: Path) -> None:
-    new_rule(checkout, "CT198", "files", "owners", TITLE)
-    new_rule(checkout, "CT199", "files", "owners", "a model has three owners", "--warning")
+    new_rule(checkout, "CT118", "files", "owners", TITLE)
+    new_rule(checkout, "CT119", "files", "owners", "a model has three owners", "--warning")
     rule = (checkout / "constructs/cdk_triton/checks/files/owners.py").read_text()
     assert re.findall(r"Severity\.(\w+)", rule) == ["ERROR", "WARNING"]
 
@@ -66,10 +66,10 @@ def test_a_rule_gives_an_error_or_a_warning(checkout: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "area", "package", "module"),
     [
-        ("CT199", "files", "checks/files", "model_files"),
+        ("CT119", "files", "checks/files", "model_files"),
         ("CT299", "configuration", "checks/configuration", "sequences"),
-        ("CT199", "onnx_models", "onnx_models/rules", "models"),
-        ("CT199", "python_models", "python_models/rules", "paths"),
+        ("CT119", "onnx_models", "onnx_models/rules", "models"),
+        ("CT119", "python_models", "python_models/rules", "paths"),
         ("CT799", "tensorrt_models", "tensorrt_models/rules", "plans"),
     ],
 )
@@ -92,7 +92,7 @@ def test_a_module_of_rules_takes_one_more(checkout: Path, code: str, area: str, 
         pytest.param("CT101", "files", TITLE, id="taken"),
         pytest.param("CT299", "files", TITLE, id="another area"),
         pytest.param("CT1", "files", TITLE, id="no code"),
-        pytest.param("CT199", "files", "short", id="a short title"),
+        pytest.param("CT119", "files", "short", id="a short title"),
     ],
 )
 def test_what_cannot_be_a_rule_is_a_sentence(
