@@ -23,6 +23,7 @@ from cdk_triton.sagemaker import ServingPlatform
 __all__ = ["Figures", "Measured", "measured"]
 
 _BYTES_PER_GB, _BYTES_PER_MIB = 10**9, 1 << 20
+"""GB of the table of instance types are nominal. With 10^9 bytes each, a GPU has a little less than it may have."""
 
 
 class Figures(NamedTuple):
