@@ -26,6 +26,7 @@ __all__ = ["Session"]
 _REPEATED_SECONDS = 5.0
 _REPEATED_SECONDS_OF_STAND_INS = 0.5  # enough to see that several requests at once are answered
 _MESSAGE_CHARACTERS = 400
+_CONTAINER_MIB = 64.0  # Docker's default, for which SageMaker has no setting
 _DECOUPLED = "decoupled transaction policy"  # server: sagemaker_server.cc. auto_complete_config may have set it
 # python_backend: src/shm_manager.cc. It advises an option of `docker run`, which a container of SageMaker cannot have.
 _NO_SHARED_MEMORY = re.compile(
@@ -72,7 +73,10 @@ class Session:
                     self.result["memory"] = memory.figures()
                     self.result["differs"] = _differences(server, memory)
         except (RehearsalError, StoppedError) as error:
-            return _NO_SHARED_MEMORY.sub(_more_shared_memory, error.reason)
+            size = shared_mib(total=True)
+            if server.stand_ins:  # the local AWS gives Python models what a container has
+                size = min(size, _CONTAINER_MIB)
+            return _NO_SHARED_MEMORY.sub(_more_shared_memory(size), error.reason)
         return None
 
     def _use(self, server: Server, memory: Memory) -> None:
@@ -173,10 +177,9 @@ def _differences(server: Server, memory: Memory) -> dict[str, str]:
     return found
 
 
-def _more_shared_memory(_: object) -> str:
-    size = f"{shared_mib(total=True):,.0f} MiB of /dev/shm"
+def _more_shared_memory(mib: float) -> str:
     fix = "lower shm_default_byte_size of the ContainerEnvironment, or the number of their instances"
-    return f"Python models need more than the {size}: {fix}"
+    return f"Python models need more than the {mib:,.0f} MiB of /dev/shm: {fix}"
 
 
 def _answered(server: Server, body: bytes, content_type: str, *, watched: bool = True) -> Answer:

@@ -117,6 +117,14 @@ def test_a_repository_that_loads_and_answers_passes(run: Any, repository: Callab
     assert "KIND_GPU" in (root / "model/config.pbtxt").read_text()
 
 
+def test_instances_that_fit_into_a_container_fit_here(run: Any, repository: Callable[..., Path]) -> None:
+    """A construct lets each instance begin with little shared memory; without that, five fill a container's 64 MB."""
+    root = repository()
+    config = root / "model/config.pbtxt"
+    config.write_text(config.read_text().replace("count: 1", "count: 5"))
+    assert rehearsed(run("validate", root, "--load", "--format", "json", "--mode", "multi"))["reason"] is None
+
+
 def test_a_recorded_answer_is_expected_from_then_on(
     run: Any, repository: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

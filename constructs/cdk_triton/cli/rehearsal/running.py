@@ -23,6 +23,7 @@ from cdk_triton.rehearsal.requests import Asked, golden_requests
 from cdk_triton.rehearsal.variables import rehearsed_variables
 from cdk_triton.triton.environment import ContainerEnvironment
 from cdk_triton.triton.repository import PromisedFiles
+from cdk_triton.triton.shared_memory import with_shared_memory
 
 if TYPE_CHECKING:
     from cdk_triton.client import InferenceResult
@@ -121,7 +122,8 @@ def rehearse(
     _require_files(repository)
     entry = repository.entry_model(mode)
     name = None if entry is None else entry.name
-    variables = rehearsed_variables(repository.rehearsal, mode, environment, name)
+    settings = with_shared_memory(environment, None)  # as a construct sets it, or more models fit there than here
+    variables = rehearsed_variables(repository.rehearsal, mode, settings, name)
     log = _log(repository)
     with tempfile.TemporaryDirectory(prefix="cdk-triton-rehearsal-") as directory:
         work = Path(directory)
