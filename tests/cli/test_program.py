@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import subprocess
 import sys
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from golden_messages import Messages
 
 
-MAX_COMMAND_LINES = 30
 
 
 def commands(name: str, command: Any, above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -201,15 +199,6 @@ def test_ctrl_c_is_130_without_a_word(run: Any, repository: Path, monkeypatch: p
     outcome = run("validate", repository)
 
     assert (outcome.status, outcome.out, outcome.err) == (130, "", "")
-
-
-def test_a_command_is_short() -> None:
-    cli = Path(cdk_triton.cli.__file__).parent
-    for path in cli.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef):
-                lines = (node.end_lineno or 0) - node.lineno + 1
-                assert lines <= MAX_COMMAND_LINES, f"{path.name}: {node.name} has {lines} lines"
 
 
 def _fails_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
