@@ -145,8 +145,8 @@ class TritonMultiModel(ServedModel):
         self.ensembles: Mapping[str, ModelRepository] = MappingProxyType(repositories)
         self.name_in_store = Names.unique_resource_name(self, separator="-", max_length=63).lower()
         self._uses_of_catalogue: list[Callable[[str], object]] = []
-        given = ContainerEnvironment() if environment is None else environment
-        self._environment = settings = with_shared_memory(given, platform.release)
+        self._environment = ContainerEnvironment() if environment is None else environment
+        settings = with_shared_memory(self._environment, platform.release)
         artifacts = self._deliver(repositories, "multi", settings, multi_model=self.name_in_store)
         prepared = {name: each.prepared for name, each in artifacts.items()}
         variables = container_variables(settings, multi_model=True)

@@ -269,6 +269,14 @@ def test_a_publisher_may_upload_and_start_and_readers_only_read(world: World, fl
     }
 
 
+def test_each_platform_has_the_least_shared_memory_of_its_release(world: World, fleet: Fleet) -> None:
+    fleet.add_publisher(next_platform="23.07/ml.g4dn.xlarge")
+    described = [each["Metadata"][PUBLISHER_METADATA] for each in machines(fleet)]
+    found = [PublisherDescription.parse(each, "Serving/Fleet") for each in described]
+    sizes = {each.platform.release: each.environment.shm_default_byte_size for each in found}
+    assert sizes == {"25.09": 1 << 20, "23.07": 4 << 20}
+
+
 NEXT = ServingPlatform(release="26.05", instance_type="ml.g6.xlarge")
 
 

@@ -36,6 +36,7 @@ from cdk_triton.hosting.store.provider import HandlerFunctions, handler_code, la
 from cdk_triton.protocol import layout
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
+from cdk_triton.triton.shared_memory import with_shared_memory
 
 __all__ = ["TritonPublisher", "add_publisher"]
 
@@ -101,6 +102,7 @@ class TritonPublisher(Construct):
         )
         made = HandlerFunctions(handler_code(), log_group, served.network)
         multi_model = scope.node.path.removeprefix(f"{stack_of(self).node.path}/")
+        environment = with_shared_memory(environment, served.platform.release)  # as its own container will have it
         described = PublisherDescription(
             multi_model, served.name, served.platform, environment, max_concurrency, is_next=present is not None
         )
