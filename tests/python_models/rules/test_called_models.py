@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 EXECUTE = "    def execute(self, requests): return []\n"
 CLASS = "class TritonPythonModel:\n"
 IMPORTS = "import triton_python_backend_utils as pb_utils\n"
-CALL = f"{IMPORTS}{CLASS}    def execute(self, requests):\n        pb_utils.InferenceRequest(model_name=NAME).exec()\n"
+SENT = "pb_utils.InferenceRequest(model_name=NAME, inputs=requests, requested_output_names=[]).exec()"
+CALL = f"{IMPORTS}{CLASS}    def execute(self, requests):\n        {SENT}\n"
 ENDING = "        return []\n"
 CALLER = "preprocess"
 
@@ -68,7 +69,7 @@ def test_a_model_that_is_loaded_besides(write: Write) -> None:
 
 
 FOUND = ("CT191", f"{CALLER}/1/model.py", "")
-REQUEST = "pb_utils.InferenceRequest(model_name='bert')"
+REQUEST = "pb_utils.InferenceRequest(model_name='bert', inputs=list(), requested_output_names=[])"
 HELPERS = f"""
     def go(self): {REQUEST}.exec()
     async def wait(self): await {REQUEST}.async_exec()

@@ -68,6 +68,16 @@ COMPLETE = f"{CLASS}{EXECUTE}    @staticmethod\n    def auto_complete_config(c):
         ),
         pytest.param(f"{CLASS}    def execute(self, r): return [pb_utils.Tensor(name='x', array=r)]", 2, id="tensor"),
         pytest.param(f"{CLASS}{EXECUTE}    def a(self): pb_utils.InferenceRequest(model='x')", 1, id="request"),
+        pytest.param(
+            f"{CLASS}{EXECUTE}    def a(self): pb_utils.InferenceRequest(model_name='bert', inputs=OTHERS)",
+            1,
+            id="a request without outputs",
+        ),
+        pytest.param(
+            f"{CLASS}{EXECUTE}    def a(self): pb_utils.InferenceRequest(model_name='bert', **OTHERS)",
+            0,
+            id="any request",
+        ),
         pytest.param(f"{CLASS}    def execute(self, r): return pb_utils.Tensor(r, 'OUT')", 1, id="exchanged"),
         pytest.param(
             f"{CLASS}{EXECUTE}    def a(self, t): pb_utils.InferenceResponse(pb_utils.Tensor('o', t))", 1, id="one"

@@ -25,6 +25,9 @@ def each(*statements: str) -> str:
     return f"{CLASS}        for request in requests:\n{lines}{ANSWER}"
 
 
+OUTPUTS = "requested_output_names=[]"
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -47,7 +50,9 @@ def each(*statements: str) -> str:
             CLASS + STRAY + "        from triton_python_backend_utils import Tensor\n", id="made by the class alone"
         ),
         pytest.param(
-            CLASS + STRAY + "        pb.InferenceRequest(model_name='bert', inputs=[pb.Tensor('token_ids', ids)])\n",
+            CLASS
+            + STRAY
+            + f"        pb.InferenceRequest(model_name='bert', inputs=[pb.Tensor('token_ids', ids)], {OUTPUTS})\n",
             id="for another model",
         ),
         pytest.param(CLASS + STRAY + "        partial(pb.InferenceRequest, model_name='bert')\n", id="for some model"),
@@ -79,7 +84,8 @@ def test_sound(write: Write, source: str) -> None:
             id="in another method",
         ),
         pytest.param(
-            each(f"text = {TYPO}.as_numpy()") + "        pb.InferenceRequest(model_name='bert')\n",
+            each(f"text = {TYPO}.as_numpy()")
+            + f"        pb.InferenceRequest(model_name='bert', inputs=list(), {OUTPUTS})\n",
             "TEXT",
             id="of a request to execute, beside one to another model",
         ),
@@ -114,7 +120,7 @@ def test_faults(messages: Messages, write: Write, source: str, meant: str) -> No
 
 def test_a_method_that_may_get_a_request_to_another_model_is_not_judged(write: Write) -> None:
     source = CLASS + ANSWER + f"    def take(self, request):\n        return {TYPO}.as_numpy()\n"
-    calling = source + "        pb.InferenceRequest(model_name='bert')\n"
+    calling = source + f"        pb.InferenceRequest(model_name='bert', inputs=list(), {OUTPUTS})\n"
     assert write({"preprocess/1/model.py": calling}).check() == ()
 
 

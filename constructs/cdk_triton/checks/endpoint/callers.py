@@ -55,7 +55,10 @@ def unreachable_levels(context: CheckContext) -> Iterator[Problem]:
                 return [self.ask(request) for request in requests]
 
             def ask(self, request):
-                return pb_utils.InferenceRequest(model_name="scorer", inputs=request.inputs()).exec()
+                call = pb_utils.InferenceRequest(
+                    model_name="scorer", inputs=request.inputs(), requested_output_names=[]
+                )
+                return pb_utils.InferenceResponse(call.exec().output_tensors())
         # scorer/config.pbtxt
         backend: "python"
         max_batch_size: 8

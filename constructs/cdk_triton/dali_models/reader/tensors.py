@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -181,24 +182,23 @@ def _certain(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
 
 def _unused(pipeline: ast.FunctionDef, imported: Mapping[str, str]) -> set[ast.AST]:
     """The nodes whose values certainly do not become a part of an output."""
-    nodes = list(ast.walk(pipeline))
-    stored = [node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)]
-    loaded = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
-    values: dict[str, ast.expr] = {}
+    names = [node for node in ast.walk(pipeline) if isinstance(node, ast.Name)]
+    stored = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
+    loaded = Counter(node.id for node in names if isinstance(node.ctx, ast.Load))
     unused: set[ast.AST] = set()
-    for statement in pipeline.body:
+    for statement in reversed(pipeline.body):  # what drops a value is below it
         match statement:
-            case ast.Expr(value=value) if _is_dropped(value, imported):
-                unused |= set(ast.walk(value))
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if _is_dropped(value, imported):
-                if stored.count(name) == 1:
-                    values[name] = value
-    while True:
-        needed = {node.id for node in loaded if node not in unused}
-        more = {node for name in values.keys() - needed for node in ast.walk(values[name])}
-        if more <= unused:
-            return unused
-        unused |= more
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if stored[name] == 1 and not loaded[name]:
+                pass
+            case ast.Expr(value=value):
+                pass
+            case _:
+                continue
+        if _is_dropped(value, imported):
+            nodes = set(ast.walk(value))
+            unused |= nodes
+            loaded.subtract(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    return unused
 
 
 def _is_dropped(value: ast.expr, imported: Mapping[str, str]) -> bool:
@@ -237,13 +237,14 @@ def _is_operator(call: ast.Call, imported: Mapping[str, str]) -> bool:
 
 def _constants(module: ast.Module, pipeline: ast.FunctionDef) -> Mapping[str, str]:
     """The names that always stand for the same text: set once at the top, or once in the function."""
-    stored = [node.id for node in ast.walk(module) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)]
-    arguments = {node.arg for node in ast.walk(module) if isinstance(node, ast.arg)}
+    nodes = list(ast.walk(module))
+    stored = Counter(node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
+    arguments = {node.arg for node in nodes if isinstance(node, ast.arg)}
     found = {}
     for statement in (*module.body, *pipeline.body):
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
-                if stored.count(name) == 1 and name not in arguments:
+                if stored[name] == 1 and name not in arguments:
                     found[name] = text
     return found
 

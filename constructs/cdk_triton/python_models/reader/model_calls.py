@@ -106,6 +106,11 @@ class _Function:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     if stores[name] == 1 and name not in outside:
                         self._values[name] = value
+        self._sent: dict[ast.expr | None, list[tuple[ast.Call, bool | None]]] = {}
+        self._read: dict[ast.expr | None, set[tuple[int, str]]] = {}
+        self._used_as_one: set[ast.expr | None] = set()
+        for node in self._nodes:
+            self._note(node)
 
     def calls(self, handles_places: bool) -> Iterator[ModelCall]:
         for node in self._nodes:
@@ -119,7 +124,7 @@ class _Function:
         tensors = self._elements(given.get("inputs"))
         inputs = [self._tensor(each) for each in tensors or ()]
         outputs = [self._text(each) for each in self._elements(given.get("requested_output_names")) or ()]
-        sent = list(self._sent(node))
+        sent = self._sent.get(node, [])
         is_open = bool(node.args) or "None" in given
         return ModelCall(
             node.lineno,
@@ -131,10 +136,10 @@ class _Function:
             tuple(name for name in outputs if name is not None),
             "correlation_id" in given or is_open,
             plain=next((call.lineno for call, decoupled in sent if decoupled is False), 0),
-            misread=next((call.lineno for call, decoupled in sent if decoupled and self._is_misread(call)), 0),
+            misread=next((call.lineno for call, decoupled in sent if decoupled and call in self._used_as_one), 0),
             on_host=()
             if handles_places or "preferred_memory" in given or is_open
-            else tuple(sorted({each for call, _ in sent for each in self._read_by_numpy(call)})),
+            else tuple(sorted({each for call, _ in sent for each in self._read.get(call, ())})),
         )
 
     def _resolved(self, value: ast.expr | None) -> ast.expr | None:
@@ -191,41 +196,32 @@ class _Function:
                 return name
         return None
 
-    def _sent(self, request: ast.Call) -> Iterator[tuple[ast.Call, bool | None]]:
-        """The calls that send a request, and their `decoupled`; None if it is not known."""
-        for node in self._nodes:
-            match node:
-                case ast.Call(func=ast.Attribute(value=owner, attr="exec" | "async_exec")) if (
-                    self._resolved(owner) is request
-                ):
-                    match [*node.args, *(each.value for each in node.keywords)]:
-                        case []:
-                            yield node, False
-                        case [ast.Constant(value=bool(decoupled))]:
-                            yield node, decoupled
-                        case _:
-                            yield node, None
+    def _note(self, node: ast.AST) -> None:
+        """Note a call that sends a request, or a use of its result, under the request."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr="exec" | "async_exec")):
+                self._sent.setdefault(self._resolved(owner), []).append((node, _decoupled(node)))
+            case ast.Call(func=ast.Attribute(value=owner, attr="as_numpy")):
+                match self._resolved(owner):
+                    case ast.Call(
+                        func=ast.Attribute(attr="get_output_tensor_by_name"),
+                        args=[response, ast.Constant(value=str(name))],
+                    ):
+                        self._read.setdefault(self._sender(response), set()).add((node.lineno, name))
+            case ast.Attribute(attr=attribute, value=response) if attribute in _OF_RESPONSE:
+                self._used_as_one.add(self._sender(response))
 
-    def _is_response(self, value: ast.expr, sent: ast.Call) -> bool:
-        """Whether an expression is the result of a call that sends a request."""
-        found = self._resolved(value)
-        return found is sent or (isinstance(found, ast.Await) and found.value is sent)
+    def _sender(self, response: ast.expr) -> ast.expr | None:
+        """The call that sends a request and returns this response."""
+        found = self._resolved(response)
+        return found.value if isinstance(found, ast.Await) else found
 
-    def _is_misread(self, sent: ast.Call) -> bool:
-        """Whether the function reads the iterator of responses as if it were a response."""
-        return any(
-            isinstance(node, ast.Attribute) and node.attr in _OF_RESPONSE and self._is_response(node.value, sent)
-            for node in self._nodes
-        )
 
-    def _read_by_numpy(self, sent: ast.Call) -> Iterator[tuple[int, str]]:
-        """The outputs of a response that `as_numpy` reads."""
-        for node in self._nodes:
-            match node:
-                case ast.Call(func=ast.Attribute(value=owner, attr="as_numpy")):
-                    match self._resolved(owner):
-                        case ast.Call(
-                            func=ast.Attribute(attr="get_output_tensor_by_name"),
-                            args=[response, ast.Constant(value=str(name))],
-                        ) if self._is_response(response, sent):
-                            yield node.lineno, name
+def _decoupled(call: ast.Call) -> bool | None:
+    """The value of the argument `decoupled`; None if it is not known."""
+    match [*call.args, *(each.value for each in call.keywords)]:
+        case []:
+            return False
+        case [ast.Constant(value=bool(decoupled))]:
+            return decoupled
+    return None

@@ -28,6 +28,7 @@ _PARAMETERS: dict[str, frozenset[str]] = {
     ),
     "Tensor": frozenset(),
 }
+_REQUIRED = ("inputs", "requested_output_names", "model_name")
 _OF_CONFIG = frozenset(
     {
         *("as_dict", "add_input", "add_output", "set_max_batch_size", "set_dynamic_batching"),
@@ -227,6 +228,7 @@ def _unknown_parameters(call: ast.Call, utils: frozenset[str]) -> Iterator[tuple
             for keyword in call.keywords:
                 if keyword.arg is not None and keyword.arg not in _PARAMETERS[name]:
                     yield Reference(call.lineno, f"{name}({keyword.arg}=)"), said
+    yield from _missing_parameters(call)
     match call:
         case ast.Call(func=ast.Attribute(attr="Tensor"), args=arguments, keywords=[]):
             if (wrong := _wrong_arguments(arguments, utils)) is not None:
@@ -234,6 +236,16 @@ def _unknown_parameters(call: ast.Call, utils: frozenset[str]) -> Iterator[tuple
         case ast.Call(func=ast.Attribute(value=ast.Name(), attr="InferenceResponse"), args=[ast.Call(func=inner)]):
             if isinstance(inner, ast.Attribute) and inner.attr == "Tensor":
                 yield Reference(call.lineno, "InferenceResponse(<tensor>)"), said
+
+
+def _missing_parameters(call: ast.Call) -> Iterator[tuple[Reference, str]]:
+    """The first parameter that a request for another model requires and lacks, if nothing else is wrong."""
+    match call:
+        case ast.Call(func=ast.Attribute(attr="InferenceRequest"), args=[], keywords=keywords):
+            given = {keyword.arg for keyword in keywords}
+            missing = [name for name in _REQUIRED if name not in given]
+            if missing and given <= _PARAMETERS["InferenceRequest"]:
+                yield Reference(call.lineno, f"InferenceRequest without {missing[0]}="), _INCOMPATIBLE
 
 
 def _wrong_arguments(arguments: list[ast.expr], utils: frozenset[str]) -> str | None:

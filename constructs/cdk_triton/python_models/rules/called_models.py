@@ -50,7 +50,10 @@ def called_model(context: CheckContext) -> Iterator[Problem]:
                 return [self.ask(request) for request in requests]
 
             def ask(self, request):
-                return pb_utils.InferenceRequest(model_name="classifyer", inputs=request.inputs()).exec()
+                call = pb_utils.InferenceRequest(
+                    model_name="classifyer", inputs=request.inputs(), requested_output_names=[]
+                )
+                return pb_utils.InferenceResponse(call.exec().output_tensors())
 
     Instead:
         # pipeline/1/model.py
@@ -61,7 +64,10 @@ def called_model(context: CheckContext) -> Iterator[Problem]:
                 return [self.ask(request) for request in requests]
 
             def ask(self, request):
-                return pb_utils.InferenceRequest(model_name="classifier", inputs=request.inputs()).exec()
+                call = pb_utils.InferenceRequest(
+                    model_name="classifier", inputs=request.inputs(), requested_output_names=[]
+                )
+                return pb_utils.InferenceResponse(call.exec().output_tensors())
 
     Limits:
         The rule checks only literal names, in the call or in a variable that is set once. The rule skips a model that

@@ -87,6 +87,8 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
     The rule also reports a method that the requests of `execute` do not have, at least not in the given release. For
     example, only a tensor has `as_numpy`, and a request has `is_cancelled` from 23.10 on.
 
+    `InferenceRequest` requires `inputs`, `requested_output_names` and `model_name`.
+
     `Tensor` takes two arguments by position: a name and a numpy array. It accepts neither a list nor another tensor, so
     take the array of a tensor with `as_numpy()`.
 
@@ -128,15 +130,17 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
                         fix,
                     )
             for misused, said in source.references.misused:
-                is_tensor = misused.name.startswith("Tensor(")
+                fix = "use the names that python_backend's README lists"
+                if misused.name.startswith("Tensor("):
+                    fix = "pass a name and a numpy array, such as Tensor(name, tensor.as_numpy())"
+                elif misused.name.startswith("InferenceRequest without"):
+                    fix = "pass inputs, requested_output_names and model_name"
                 yield in_line(
                     path,
                     misused.line,
                     f"uses `{misused.name}`, which python_backend does not support, so {each.model.name!r} fails in "
                     f"this line: {said}",
-                    "pass a name and a numpy array, such as Tensor(name, tensor.as_numpy())"
-                    if is_tensor
-                    else "use the names that python_backend's README lists",
+                    fix,
                 )
 
 
