@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from golden_messages import Messages
 
 
-
-
 def commands(name: str, command: Any, above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """The words of every command that does something."""
     path = (*above, name) if name else above
