@@ -32,7 +32,7 @@ from cdk_triton_local.running import directory_option
 if TYPE_CHECKING:
     from cdk_triton_local.cloudformation import Mailbox
     from cdk_triton_local.front import Call, SignedRequest
-    from cdk_triton_local.lambdas import Executions, FunctionCode
+    from cdk_triton_local.lambdas import Executions
 
 __all__ = ["LocalAws"]
 
@@ -248,12 +248,13 @@ class LocalAws:
         if call is not None and self.on_call is not None:
             self.on_call(call)
 
-    def _put_function_log(self, function: FunctionCode, text: str) -> None:
+    def _put_function_log(self, function: str, text: str) -> None:
+        """Not with the role of the function: moto does not keep a LoggingConfig, so AWS may have another log group."""
         from cdk_triton_local.jobs import open_log_stream
 
-        logs, stamp = self.client("logs", function.role), int(time.time() * 1000)
+        logs, stamp = self.client("logs", ITSELF), int(time.time() * 1000)
         place = {
-            "logGroupName": f"/aws/lambda/{function.name}",
+            "logGroupName": f"/aws/lambda/{function}",
             "logStreamName": f"{time.strftime('%Y/%m/%d')}/[$LATEST]local",
         }
         events = [{"timestamp": stamp, "message": line} for line in text.splitlines() if line]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Demand", "decisions_of", "demands"]
 
-PLACES = {"account": ACCOUNT, "region": REGION, "place": f"{REGION}:{ACCOUNT}"}
+PLACES = {
+    "account": ACCOUNT,
+    "fleet": "serving-fleet-f2e036da",
+    "place": f"{REGION}:{ACCOUNT}",
+    "platform": "25.09-a10g",
+    "region": REGION,
+    "repository": "text",
+}
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,16 @@ class Demand:
     made_by: str = ""
     guide: str = ""
     why: str = ""
+
+    def unseen(self, decisions: Iterable[Decision]) -> list[str]:
+        """The actions and resources of the row that are in none of the recorded decisions."""
+        seen = {(each.request.action, each.request.resource or "*") for each in decisions}
+        patterns = [re.sub(r"\{\w+\}", "*", resource) for resource in self.resources]
+        return [
+            f"{action} on {pattern}"
+            for action, pattern in product(self.actions, patterns)
+            if not any(action == each and fnmatchcase(resource, pattern) for each, resource in seen)
+        ]
 
     def __str__(self) -> str:
         return f"made by {self.made_by}" if self.made_by else f"{self.why}: {self.guide}"

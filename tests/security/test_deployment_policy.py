@@ -116,6 +116,17 @@ NOT_SET = {
 }
 """By type and property: what a handler needs only for a property that the library does not set."""
 
+OTHERWISE_NEEDED = {
+    "codebuild:BatchGetProjects",  # of a type in NO_LISTS
+    "codebuild:CreateProject",
+    "codebuild:DeleteProject",
+    "codebuild:UpdateProject",
+    "lambda:InvokeFunction",  # of the functions of custom resources
+    # "Autoscaling prerequisites" in SageMaker's developer guide
+    "sagemaker:UpdateEndpointWeightsAndCapacities",
+}
+"""What no handler of the registry declares."""
+
 NO_LISTS = {"AWS::CodeBuild::Project"}
 """The types whose schemas have no `handlers`, because CloudFormation does not make them by a registry's handler."""
 
@@ -179,9 +190,22 @@ def test_the_policy_has_what_the_handlers_of_cloudformation_declare(resources: l
     assert {name: lacking[name] ^ not_set[name] for name in types if lacking[name] != not_set[name]} == {}
 
 
+def test_the_policy_has_nothing_else() -> None:
+    """A handler declares each action, most for reading a resource or its tags; what is left has another reason."""
+    types = re.findall(r"`(AWS::[\w:]+)`", page())
+    assert actions() - set().union(*map(mentioned, types)) == OTHERWISE_NEEDED
+
+
 def test_the_properties_without_permissions_are_not_set(resources: list[dict[str, Any]]) -> None:
     for each in resources:
         assert not {*NOT_SET.get(each["Type"], {})} & {*each.get("Properties", {})}, each["Type"]
+
+
+def mentioned(type_name: str) -> set[str]:
+    """The actions of all handlers, and those on tags."""
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("eu-west-1", type_name).schema
+    lists = [*schema.get("handlers", {}).values(), schema.get("tagging", {})]
+    return {action for each in lists if isinstance(each, dict) for action in each.get("permissions", ())}
 
 
 def declared(type_name: str) -> set[str]:

@@ -28,7 +28,7 @@ FOLDERS = {
     "local_aws": ("server",),
     "model_assets": ("server",),
     "packaging/test_project.py": ("server", "cdk"),
-    "permissions": ("cdk",),
+    "permissions": ("server", "cdk"),
     "security": ("cdk",),
 }
 """Folder or file below tests/ → what all its tests start."""

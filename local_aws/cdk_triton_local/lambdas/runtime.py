@@ -97,7 +97,7 @@ class LambdaRuntime:
         environment: given the ARN of an execution role, returns the variables that a function gets in addition to its
             own: region, credentials, endpoint.
         look_up: returns the function with a name, or None.
-        publish: called after each invocation, with the function and what it printed.
+        publish: called after each invocation, with the name of the function and what it printed.
 
     Attributes:
         executions: the executions of all functions that run at once.
@@ -109,7 +109,7 @@ class LambdaRuntime:
         directory: Path,
         environment: Callable[[str], Mapping[str, str]],
         look_up: Callable[[str], FunctionCode | None],
-        publish: Callable[[FunctionCode, str], None] = lambda function, text: None,
+        publish: Callable[[str, str], None] = lambda name, text: None,
     ) -> None:
         self.executions = Executions()
         self.inactive = InactiveFunctions()
@@ -148,7 +148,7 @@ class LambdaRuntime:
                 return worker.ask(event)
             finally:
                 if printed := self._new_output(name):
-                    self._publish(code, printed)
+                    self._publish(name, printed)
                 if worker.usable:
                     self._give_back(code, worker)
 

@@ -38,9 +38,7 @@ def make(tmp_path: Path, published: list[tuple[str, str]]) -> Iterator[Make]:
         with zipfile.ZipFile(buffer, "w") as archive:
             archive.writestr("index.py", code)
         function = FunctionCode("f", "arn:f", "role", "python3.13", "index.handler", 30.0, {}, buffer.getvalue())
-        new = LambdaRuntime(
-            tmp_path, lambda role: {}, {"f": function}.get, lambda code, text: published.append((code.name, text))
-        )
+        new = LambdaRuntime(tmp_path, lambda role: {}, {"f": function}.get, lambda *told: published.append(told))
         made.append(new)
         return new
 

@@ -1,0 +1,55 @@
+"""Every deployment of these tests is judged: do the policies of its templates allow the calls that were made?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.hosting.conftest import ROOT
+from tests.permissions.account import Account
+from tests.permissions.demands import demands
+from tests.permissions.judging import judge
+from tests.permissions.recording import Recording
+
+from cdk_triton_local import LocalAws
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.permissions.judging import Decision
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _judged(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Judge the calls of a file at its end, after its local AWS has stopped."""
+    recordings: dict[str, Recording] = {}
+    start = LocalAws.start
+
+    def recorded(aws: LocalAws) -> None:
+        recording, account = recordings.setdefault(aws.account, Recording()), Account(aws.account, aws.region)
+        aws.on_call = lambda call: recording.add(call, account)
+        start(aws)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalAws, "start", recorded)
+        yield
+    found = [sentence for recording in recordings.values() for sentence in recording.faults]
+    decisions: list[Decision] = []
+    for account, recording in recordings.items():
+        asked = list(recording.decisions.values())
+        for decision, verdict in zip(asked, judge(asked, account), strict=True):
+            if not verdict.allowed or verdict.ignored:
+                found.append(f"{decision}: {verdict.error or verdict.ignored or 'denied'}")
+        decisions += asked
+    if _is_whole(request):
+        file = request.path.relative_to(ROOT).as_posix()
+        rows = [demand for demand in demands() if demand.made_by == file]
+        found += [f"not called, but in demands.toml: {part}" for row in rows for part in row.unseen(decisions)]
+    if found:
+        pytest.fail("\n".join(found), pytrace=False)
+
+
+def _is_whole(request: pytest.FixtureRequest) -> bool:
+    """Whether all tests of the file have run and passed."""
+    config = request.config
+    return not (request.session.testsfailed or config.option.keyword or any("::" in each for each in config.args))

@@ -1,0 +1,122 @@
+"""Records what the calls of a local AWS need, with the policies that decide at that moment."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Final
+
+from tests.hosting.conftest import ROOT
+from tests.permissions.judging import Decision, Policies, Request, document
+from tests.permissions.requests import passed_roles, requests_of
+
+from cdk_triton_local.process import CALLER, CLOUDFORMATION, ITSELF
+
+if TYPE_CHECKING:
+    from tests.permissions.account import Account
+
+    from cdk_triton_local.front import Call
+
+__all__ = ["Recording"]
+
+BOOKKEEPING: Final = {
+    ("cloudwatch", "PutMetricData"),  # the metrics of SageMaker in AWS's own namespace
+    # The log of a function, whose LoggingConfig moto does not keep, so that AWS may have another log group.
+    ("logs", "CreateLogGroup"),
+    ("logs", "CreateLogStream"),
+    ("logs", "PutLogEvents"),
+    ("sagemaker", "DescribeEndpointConfig"),
+    ("sagemaker", "DescribeModel"),
+    ("stepfunctions", "DescribeStateMachine"),
+}
+"""What the local AWS looks up in its own state. Another call without a principal would be on somebody's behalf."""
+
+DEPLOYMENT: Final = document(json.loads((ROOT / "docs" / "assets" / "deployment_policy.json").read_text()))
+
+Key = tuple[str, str, str | None, tuple[tuple[str, str], ...], Policies]
+
+
+class Recording:
+    """Collects the different decisions of all calls. Give `add` to `LocalAws.on_call`.
+
+    Attributes:
+        decisions: the decisions about the calls of roles and of services.
+        faults: calls that cannot be judged, each in a sentence.
+    """
+
+    def __init__(self) -> None:
+        self.decisions: dict[Key, Decision] = {}
+        self.faults: dict[str, None] = {}
+        self._lock = threading.Lock()
+
+    def add(self, call: Call, account: Account) -> None:
+        """Record a call before it is answered."""
+        try:
+            self._add(call, account)
+        except Exception as error:  # a test fails at its end, and not the request
+            self._fault(f"{call} cannot be judged: {error!r}")
+
+    def _add(self, call: Call, account: Account) -> None:
+        name = f"{call.service}:{call.operation}"
+        if call.principal == ITSELF:
+            if (call.service, call.operation) not in BOOKKEEPING:
+                self._fault(f"{name} has no principal: give the client the principal on whose behalf it is called")
+        elif call.principal == CLOUDFORMATION:
+            self._of_deployment(call, name, account)
+        elif call.principal != CALLER:
+            self._of_role(call, name, account)
+
+    def _of_deployment(self, call: Call, name: str, account: Account) -> None:
+        """The roles that CloudFormation passes to services, and what the services then do with them."""
+        role = f"arn:aws:iam::{account.id}:role/cdk-hnb659fds-cfn-exec-role"
+        for passed, service in passed_roles(call):
+            context = {"iam:PassedToService": service}
+            self._decide(role, Request("iam:PassRole", passed, context), Policies((DEPLOYMENT,)), name)
+            source = {"aws:SourceAccount": account.id, "aws:SourceArn": _source(call, service, account)}
+            trust = account.trust(passed)
+            if trust is not None:
+                self._decide(service, Request("sts:AssumeRole", passed, source), Policies(resource=trust), name)
+
+    def _of_role(self, call: Call, name: str, account: Account) -> None:
+        policies = account.of_role(call.principal)
+        if policies is None:
+            self._fault(f"{name} is called by {call.principal}, which does not exist")
+            return
+        try:
+            wanted = list(requests_of(call, account))
+        except LookupError as error:
+            self._fault(f"{name} of {call.principal} has no row in tests/permissions/requests.py: {error!r}")
+            return
+        for request in wanted:
+            of_resource = _resource_policy(request, account)
+            self._decide(call.principal, request, Policies(policies.identity, policies.boundary, of_resource), name)
+        for role, service in passed_roles(call):
+            passed = Request("iam:PassRole", role, {"iam:PassedToService": service})
+            self._decide(call.principal, passed, policies, name)
+
+    def _decide(self, principal: str, request: Request, policies: Policies, name: str) -> None:
+        key = (principal, request.action, request.resource, tuple(sorted(request.context.items())), policies)
+        with self._lock:
+            self.decisions.setdefault(key, Decision(principal, request, policies, name))
+
+    def _fault(self, sentence: str) -> None:
+        with self._lock:
+            self.faults[sentence] = None
+
+
+def _resource_policy(request: Request, account: Account) -> str | None:
+    arn = request.resource or ""
+    if arn.startswith("arn:aws:s3:::"):
+        return account.bucket_policy(arn.removeprefix("arn:aws:s3:::").partition("/")[0])
+    if ":kms:" in arn:
+        return account.key_policy(arn)
+    if ":sns:" in arn:
+        return account.topic(arn)[0]
+    return None
+
+
+def _source(call: Call, service: str, account: Account) -> str:
+    """What a service sends as `aws:SourceArn` when it assumes a role; see `hosting/access/trust.py` for the sources."""
+    name = next(iter(value for key, value in call.parameters.items() if key.lower().endswith("name")), "any")
+    kind = {"CreateModel": "model/", "CreateEndpointConfig": "endpoint-config/"}.get(call.operation, "")
+    return f"arn:aws:{service.partition('.')[0]}:{account.region}:{account.id}:{kind}{name}"
