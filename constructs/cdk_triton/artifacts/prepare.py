@@ -16,9 +16,7 @@ from cdk_triton.artifacts.recipes.plugins import plugin_fault
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
 from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.repository_cache import cached_answer
-from cdk_triton.checks.context import CheckContext
 from cdk_triton.errors import ArchiveError, ConfigurationError
-from cdk_triton.python_models.modules import needed_sources
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, Model, ModelRepository, Severity
 from cdk_triton.triton.findings import NotRead
@@ -29,6 +27,7 @@ from cdk_triton.triton.shared_memory import python_instances
 
 if TYPE_CHECKING:
     from cdk_triton.checks import Report
+    from cdk_triton.checks.context import CheckContext
 
 __all__ = ["Prepared", "findings_of", "prepare", "prepared_document", "served_report"]
 
@@ -165,6 +164,8 @@ def prepared_document(
     network_isolation: bool = False,
 ) -> dict[str, Any]:
     """The content of a `Prepared`, as JSON values; the arguments and errors are those of `prepare`."""
+    from cdk_triton.checks.context import CheckContext  # not needed if the answer comes from the cache
+
     report = served_report(repository, mode, platform, environment)
     context = CheckContext(repository, mode, platform)
     entry = repository.entry_model(mode)
@@ -205,6 +206,8 @@ def _keeps_state(model: Model) -> bool:
 
 def _downloads(context: CheckContext) -> list[str]:
     """The calls of `Prepared.downloads`, each once."""
+    from cdk_triton.python_models.modules import needed_sources  # as above
+
     found = {
         f"{path}, line {line}: {call}"
         for _, sources in needed_sources(context)

@@ -17,12 +17,7 @@ from cdk_triton.python_models.reader.execution_environment import VARIABLE, envi
 from cdk_triton.python_models.reader.unsafe_members import UnsafeMember, unsafe_member
 from cdk_triton.triton.repository import RepositoryFile
 
-__all__ = ["NUMPY_2_SINCE", "SAFE_SINCE", "ModelEnvironment", "environment_rule", "environments", "rejected_member"]
-
-NUMPY_2_SINCE = "24.11"
-"""The first release whose Python backend is built with pybind11 2.12, which reads arrays of numpy 2; 24.10 has 2.10
-(CMakeLists.txt of the branches r24.10 and r24.11; https://github.com/triton-inference-server/python_backend/pull/384).
-"""
+__all__ = ["SAFE_SINCE", "ModelEnvironment", "environment_rule", "environments", "rejected_member"]
 
 SAFE_SINCE = "26.06"
 """The first release that rejects unsafe members: python_backend 3033a6b is on the branch r26.06, not on r26.05."""

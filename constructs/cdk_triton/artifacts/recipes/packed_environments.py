@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from cdk_triton.artifacts.recipes.values import model_of, path_in_model
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.python_models.environments import NUMPY_2_SINCE
-from cdk_triton.python_models.reader.execution_environment import environment_path
+from cdk_triton.python_models.reader.execution_environment import NUMPY_2_SINCE, environment_path
 from cdk_triton.triton.releases import is_at_least
 
 if TYPE_CHECKING:

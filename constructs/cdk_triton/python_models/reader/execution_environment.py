@@ -12,13 +12,26 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from cdk_triton.triton.model import Model
 
-__all__ = ["FIELD", "PARAMETER", "VARIABLE", "environment_path", "environment_text", "written_environment"]
+__all__ = [
+    "FIELD",
+    "NUMPY_2_SINCE",
+    "PARAMETER",
+    "VARIABLE",
+    "environment_path",
+    "environment_text",
+    "written_environment",
+]
 
 PARAMETER: Final = "EXECUTION_ENV_PATH"
 """The parameter that names it."""
 
 FIELD: Final = f'parameters["{PARAMETER}"].string_value'
 """The field of the configuration in which it stands."""
+
+NUMPY_2_SINCE: Final = "24.11"
+"""The first release whose Python backend is built with pybind11 2.12, which reads arrays of numpy 2; 24.10 has 2.10
+(CMakeLists.txt of the branches r24.10 and r24.11; https://github.com/triton-inference-server/python_backend/pull/384).
+"""
 
 VARIABLE: Final = "$$TRITON_MODEL_DIRECTORY"
 """The placeholder for the model's directory at the beginning of the path (python_backend: src/pb_env.cc)."""

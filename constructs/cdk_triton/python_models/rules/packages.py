@@ -16,7 +16,6 @@ from cdk_triton.checks.derived.releases import is_older, known_release
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.python_models.environments import (
-    NUMPY_2_SINCE,
     ModelEnvironment,
     environment_rule,
     environments,
@@ -32,6 +31,7 @@ from cdk_triton.python_models.reader.compiled_modules import (
     locked_torch,
     packed_files,
 )
+from cdk_triton.python_models.reader.execution_environment import NUMPY_2_SINCE
 from cdk_triton.python_models.reader.packed_environment import environment_python
 from cdk_triton.triton.findings import Severity
 
