@@ -51,10 +51,12 @@ def test_a_rate_on_the_local_aws_is_a_measurement_of_stand_ins(run: Run, world: 
     assert "Credential=" in world.echo.asked[0].headers["authorization"]
 
 
-def test_every_request_has_the_priority_and_the_time_out(run: Run, world: World) -> None:
+def test_every_request_has_the_priority_the_time_out_and_the_attributes(run: Run, world: World) -> None:
     before = len(world.echo.asked)
-    found = run("bench", "image", "--random", *SHORT, "--priority", "2", "--queue-timeout", "1.5")
+    given = ("--priority", "2", "--queue-timeout", "1.5", "--custom-attributes", "tenant=7")
+    found = run("bench", "image", "--random", *SHORT, *given)
     assert found.status == 0, found.err
+    assert {each.headers["x-amzn-sagemaker-custom-attributes"] for each in world.echo.asked[before:]} == {"tenant=7"}
     heads = [json.JSONDecoder().raw_decode(each.body.decode("latin-1"))[0] for each in world.echo.asked[before:]]
     assert {(head["parameters"]["priority"], head["parameters"]["timeout"]) for head in heads} == {(2, 1_500_000)}
 

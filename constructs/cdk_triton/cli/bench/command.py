@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +26,13 @@ from cdk_triton.cli.requests.options import (
     check_target,
     request_body,
 )
-from cdk_triton.cli.requests.scheduling import PriorityOption, QueueTimeoutOption, in_queue, require_no_sequence
+from cdk_triton.cli.requests.scheduling import (
+    CustomAttributesOption,
+    PriorityOption,
+    QueueTimeoutOption,
+    in_queue,
+    require_no_sequence,
+)
 from cdk_triton.errors import ConfigurationError, InvocationError
 
 if TYPE_CHECKING:
@@ -42,7 +49,7 @@ _MOST_REQUESTS = 10_000_000
 _OF_A_QUEUE = ("priority", "queue_timeout")
 _OF_A_RATE = (
     *("component", "variant", "rate", "max_rate", "duration", "warm_up", "arrivals", "seed", "stream", "plot"),
-    *_OF_A_QUEUE,
+    *("custom_attributes", *_OF_A_QUEUE),
 )
 """The parameters of a load, which cold loads do not use."""
 
@@ -59,6 +66,7 @@ def bench(
     repository: RepositoryOption = None,
     priority: PriorityOption = None,
     queue_timeout: QueueTimeoutOption = None,
+    custom_attributes: CustomAttributesOption = None,
     rate: Annotated[
         float, typer.Option(min=0.01, callback=finite, help="Requests per second, or the lowest rate of a sweep.")
     ] = 1.0,
@@ -124,7 +132,7 @@ def bench(
             asked = check_target(found, target_model, component)
             check_protocol(found, asked[1], stream=stream)
             body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
-            body = in_queue(body, priority, queue_timeout)
+            body = in_queue(replace(body, custom_attributes=custom_attributes), priority, queue_timeout)
             require_no_sequence(body)
             _confirm(aws, plan.question, yes=yes)
             report = run(aws, found, plan, body, asked, variant, say=_say)
