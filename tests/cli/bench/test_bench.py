@@ -61,20 +61,6 @@ def test_every_request_has_the_priority_the_time_out_and_the_attributes(run: Run
     assert {(head["parameters"]["priority"], head["parameters"]["timeout"]) for head in heads} == {(2, 1_500_000)}
 
 
-def test_a_load_has_no_sequences(run: Run, world: World, messages: Messages, tmp_path: Path) -> None:
-    before = len(world.echo.asked)
-    file = tmp_path / "request.json"
-    tensor = {"name": "IMAGE", "datatype": "UINT8", "shape": [1, 1], "data": [1]}
-    file.write_text(json.dumps({"inputs": [tensor], "parameters": {"sequence_id": 7, "sequence_start": True}}))
-    found = run("bench", "image", "--data", file, *SHORT)
-    assert found.status == 2
-    messages.record("cdk-triton bench", found.said)
-    streamed = run("bench", "image", "--random", *SHORT, "--stream", "--priority", "2")
-    assert streamed.status == 2
-    messages.record("cdk-triton bench", streamed.said)
-    assert len(world.echo.asked) == before
-
-
 def test_the_text_names_stand_ins_and_no_setting(run: Run, world: World) -> None:
     found = run("bench", "fleet", "--target-model", "text", "--random", *SHORT)
 
@@ -237,6 +223,14 @@ CASES = {
     "more requests than fit": ["image", "--random", "--rate", "1e12"],
     "a warm-up without an end": ["image", "--random", "--warm-up", "inf"],
     "a seed of equal distances": ["image", "--random", "--arrivals", "constant", "--seed", "1"],
+    "sequences without an interval": ["image", "--random", "--sequence-length", "5"],
+    "an interval without sequences": ["image", "--random", "--sequence-interval", "5"],
+    "less than one sequence": ["image", "--random", "--sequence-length", "5", "--sequence-interval", "0.3"],
+    "sequences of one request": ["image", "--random", "--sequence-length", "5", "--sequence-interval", "61"],
+    "more sequences than fit": [
+        *("image", "--random", "--sequence-length", "5", "--sequence-interval", "50", "--rate", "5000"),
+    ],
+    "cold loads of sequences": ["fleet", "--random", "--cold", "--sequence-length", "5", "--custom-attributes", "x"],
     "types of a whole request": ["image", "--data", "-", "--repository", "models"],
 }
 

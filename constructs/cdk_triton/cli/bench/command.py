@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from cdk_triton.cli.artifacts.aws import Aws
     from cdk_triton.cli.bench.plan import Plan
     from cdk_triton.cli.bench.report import Report
+    from cdk_triton.cli.bench.sequences import Sequences
     from cdk_triton.cli.endpoints.reading import ReadEndpoint
     from cdk_triton.client.kserve import Body
 
@@ -46,10 +48,12 @@ __all__ = ["bench"]
 
 _INTERRUPTED = 130
 _MOST_REQUESTS = 10_000_000
-_OF_A_QUEUE = ("priority", "queue_timeout")
+_MOST_SEQUENCES = 100_000
+_OF_SCHEDULERS = ("priority", "queue_timeout", "sequence_length", "sequence_interval")
+"""The parameters that a stream does not use: Triton's generate protocol has no schedulers."""
 _OF_A_RATE = (
     *("component", "variant", "rate", "max_rate", "duration", "warm_up", "arrivals", "seed", "stream", "plot"),
-    *("custom_attributes", *_OF_A_QUEUE),
+    *("custom_attributes", *_OF_SCHEDULERS),
 )
 """The parameters of a load, which cold loads do not use."""
 
@@ -67,6 +71,15 @@ def bench(
     priority: PriorityOption = None,
     queue_timeout: QueueTimeoutOption = None,
     custom_attributes: CustomAttributesOption = None,
+    sequence_length: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Send sequences of N requests, to a model that keeps state.")
+    ] = None,
+    sequence_interval: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, callback=finite, metavar="SECONDS", help="The mean time between two requests of a sequence."
+        ),
+    ] = None,
     rate: Annotated[
         float, typer.Option(min=0.01, callback=finite, help="Requests per second, or the lowest rate of a sweep.")
     ] = 1.0,
@@ -108,7 +121,7 @@ def bench(
         if cold:
             require_unused(context, "--cold", *_OF_A_RATE)
         if stream:
-            require_unused(context, "--stream", *_OF_A_QUEUE)
+            require_unused(context, "--stream", *_OF_SCHEDULERS)
         if arrivals is Arrivals.CONSTANT:
             require_unused(context, "--arrivals constant", "seed")
         if plot is not None:
@@ -117,15 +130,22 @@ def bench(
             require_plots(plot)
         if max_rate is not None and max_rate < rate:
             raise ConfigurationError(f"--max-rate is {max_rate:g}, below --rate {rate:g}: give a higher --max-rate")
-        _check_size(rate if max_rate is None else max_rate, duration)
+        highest = rate if max_rate is None else max_rate
+        _check_size(highest, duration)
         _check_size(rate, warm_up)
+        sequences = _sequences(sequence_length, sequence_interval, rate, highest, duration)
         check_sources(context, data, inputs or (), random=random)
         aws = Aws()
         found = _ready(aws, endpoint)
         from cdk_triton.cli.bench.plan import Plan, run
         from cdk_triton.cli.invoke.streaming import check_protocol
 
-        plan = Plan(endpoint, rate, max_rate, duration, warm_up, arrivals, seed, is_local=aws.is_local, stream=stream)
+        plan = Plan(
+            *(endpoint, rate, max_rate, duration, warm_up, arrivals, seed),
+            is_local=aws.is_local,
+            stream=stream,
+            sequences=sequences,
+        )
         if cold:
             report = _cold(aws, found, plan, data, inputs, repository, random=random, yes=yes, target=target_model)
         else:
@@ -154,6 +174,39 @@ def _check_size(rate: float, seconds: float) -> None:
             f"{rate:g} requests per second for {seconds:g} seconds are {rate * seconds:,.0f} requests, but bench plans "
             f"at most {_MOST_REQUESTS:,} at a time: give a lower rate or a shorter time"
         )
+
+
+def _sequences(
+    length: int | None, interval: float | None, rate: float, highest: float, duration: float
+) -> Sequences | None:
+    """With a fixed number of sequences, a sweep would end where each waits for its own answers."""
+    from cdk_triton.cli.bench.sequences import Sequences
+
+    if length is None and interval is None:
+        return None
+    if length is None or interval is None:
+        missing = "--sequence-length" if length is None else "--sequence-interval"
+        raise ConfigurationError(
+            "--sequence-length and --sequence-interval belong together, because the interval and the rate give the "
+            f"number of sequences at a time: add {missing}"
+        )
+    if rate * interval < 1:
+        raise ConfigurationError(
+            f"--rate {rate:g} is too low for one sequence with a request every {interval:g} seconds: give a --rate of "
+            f"{ceil(100 / interval) / 100:g} or more"
+        )
+    if interval > duration:
+        raise ConfigurationError(
+            f"--sequence-interval is {interval:g}, longer than a rate is held, so no sequence would have two requests: "
+            f"give a --duration of more than {interval:g}, or a shorter interval"
+        )
+    if highest * interval > _MOST_SEQUENCES:
+        raise ConfigurationError(
+            f"{highest:g} requests per second are {highest * interval:,.0f} sequences with a request every "
+            f"{interval:g} seconds, but bench has at most {_MOST_SEQUENCES:,} at a time: give a lower rate or "
+            "a shorter interval"
+        )
+    return Sequences(length, interval)
 
 
 def _ready(aws: Aws, name: str) -> ReadEndpoint:

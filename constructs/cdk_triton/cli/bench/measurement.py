@@ -66,6 +66,7 @@ class Measurement:
         first: of streams, the time to the first result, in microseconds from the intended time of the request.
         gaps: of streams, the time from each result to the next one, in microseconds.
         results: the number of results in the successful streams.
+        sequences: the number of sequences at the same time; 0 for a load without sequences.
     """
 
     rate: float
@@ -81,6 +82,7 @@ class Measurement:
     first: HdrHistogram = field(default_factory=new_histogram)
     gaps: HdrHistogram = field(default_factory=new_histogram)
     results: int = 0
+    sequences: int = 0
 
     def add_stream(self, intended: float, moments: Sequence[float]) -> None:
         """Record when the results of a successful stream arrived, on the clock of the intended time."""
@@ -169,6 +171,7 @@ class Measurement:
             "achieved_per_second": round(self.achieved, 3),
             "seconds": round(self.seconds, 3),
             "requests": self.planned,
+            **({"sequences": self.sequences} if self.sequences else {}),
             "answered": self.answered,
             "dropped": self.dropped,
             "errors": dict(self.errors),

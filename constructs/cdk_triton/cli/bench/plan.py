@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -16,10 +17,11 @@ from cdk_triton.cli.bench import cloudwatch
 from cdk_triton.cli.bench.arrivals import send_times
 from cdk_triton.cli.bench.cold import cold_loads
 from cdk_triton.cli.bench.kinds import Arrivals
-from cdk_triton.cli.bench.load import Send, load
+from cdk_triton.cli.bench.load import load
 from cdk_triton.cli.bench.measurement import Measurement
 from cdk_triton.cli.bench.report import Report
 from cdk_triton.cli.bench.sender import NO_BOTO3, sender
+from cdk_triton.cli.bench.sequences import SendStep, Sequences, new_ids
 from cdk_triton.cli.bench.sweep import ends_sweep, knee, rates
 from cdk_triton.cli.endpoints.reading import ReadEndpoint, ServedModel
 from cdk_triton.cli.progress import Progress, working
@@ -30,6 +32,7 @@ from cdk_triton.client.kserve import Body
 from cdk_triton.client.names import Target
 from cdk_triton.client.options import InferOptions, single_model
 from cdk_triton.client.runtime import foreign_errors_translated
+from cdk_triton.client.scheduling import SequenceStep
 from cdk_triton.errors import ConfigurationError, InvocationError, InvocationTimeoutError, ModelNotReadyError
 from cdk_triton.sagemaker import gpu_instance
 
@@ -55,6 +58,7 @@ class Plan:
     seed: int
     is_local: bool
     stream: bool = False
+    sequences: Sequences | None = None
 
     @property
     def rates(self) -> list[float]:
@@ -92,27 +96,46 @@ def run(
 
     Raises:
         ClientError, BotoCoreError: AWS did not answer as expected.
-        ConfigurationError: the endpoint does not have the variant, or the environment sets a proxy or a CA bundle.
+        ConfigurationError: the endpoint does not have the variant, or has too many instances for sequences, or the
+            environment sets a proxy or a CA bundle.
         InvocationError: the first request fails for a reason other than load by other callers.
     """
     answering = _answering(endpoint, variant, asked[1])
     report = Report(plan.endpoint, plan.is_local, max(sum(each.instances or 1 for each in answering), 1))
-    request = _request(plan, body, asked, variant)
-    _try_request(aws, request)
+    if plan.sequences is not None:
+        _require_one(report)
+    request_at = partial(_request, plan, body, asked, variant)
+    _try_request(aws, request_at(None if plan.sequences is None else SequenceStep(next(new_ids()), True, True)))
     if plan.max_rate is not None:
         say(f"{len(plan.rates)} rates from {plan.rate:g}/s to {plan.max_rate:g}/s: up to {plan.time}")
-    began = asyncio.run(_run_load(sender(aws.session, request, report.messages, stream=plan.stream), plan, report, say))
+    connected = sender(aws.session, request_at, report.messages, stream=plan.stream)
+    began = asyncio.run(_run_load(connected, plan, report, say))
     if report.at_knee is not None and not report.is_interrupted:
         _add_utilization(aws, report, answering, began)
     return report
 
 
-def _request(plan: Plan, body: Body, asked: tuple[str | None, str | None], variant: str | None) -> Invocation:
+def _require_one(report: Report) -> None:
+    """SageMaker sends the requests of a sequence to any instance, and only one of these has the state."""
+    if report.instances > 1:
+        raise ConfigurationError(
+            f"{report.instances} instances or copies answer at the endpoint '{report.endpoint}', so the requests of a "
+            "sequence would not all reach the same one: measure an endpoint with one, or add a --variant that has one"
+        )
+
+
+def _request(
+    plan: Plan,
+    body: Body,
+    asked: tuple[str | None, str | None],
+    variant: str | None,
+    step: SequenceStep | None,
+) -> Invocation:
     options: InferOptions = {"target_variant": variant, "inference_component": asked[1]}
     target = Target(plan.endpoint, asked[0])
     if plan.stream:
         return Invocation.generating(target, body.arrays, {**body.generate_options, **single_model(options)})
-    return Invocation.of(target, body.inputs, {**options, **body.options}, body.step)
+    return Invocation.of(target, body.inputs, {**options, **body.options}, step)
 
 
 def _try_request(aws: Aws, request: Invocation) -> None:
@@ -162,7 +185,7 @@ def _add_utilization(aws: Aws, report: Report, answering: Sequence[ServedModel],
 
 
 async def _run_load(
-    connected: AbstractAsyncContextManager[Send], plan: Plan, report: Report, say: Callable[[str], None]
+    connected: AbstractAsyncContextManager[SendStep], plan: Plan, report: Report, say: Callable[[str], None]
 ) -> tuple[float, float]:
     """Fill the report, and return when the minutes at the knee began and ended."""
     stop = asyncio.Event()
@@ -197,7 +220,7 @@ async def _run_load(
 
 
 async def _measure(
-    send: Send,
+    send: SendStep,
     plan: Plan,
     rate: float,
     seconds: float,
@@ -207,7 +230,11 @@ async def _measure(
 ) -> Measurement:
     """Each rate (`number`) has random times of its own, so that unlucky times do not affect all rates."""
     times = send_times(rate, seconds, plan.arrivals, plan.seed + number)
-    return await load(send, times, rate, seconds, stop, progress)
+    sequences = plan.sequences
+    dealt = send if sequences is None else sequences.dealt(send, rate, len(times))
+    measured = await load(dealt, times, rate, seconds, stop, progress)
+    measured.sequences = 0 if sequences is None else sequences.at_a_time(rate)
+    return measured
 
 
 def run_cold(aws: Aws, endpoint: ReadEndpoint, plan: Plan, bodies: Sequence[tuple[str, Body]]) -> Report:

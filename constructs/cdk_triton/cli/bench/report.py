@@ -176,10 +176,12 @@ def _settings(report: Report) -> Iterator[str]:
 
 def _rates(measured: Sequence[Measurement]) -> Iterator[str]:
     shown = sorted({percentile for each in measured for percentile in each.percentiles})
-    headings = ["RATE/S", "OFFERED/S", "ACHIEVED/S", "REQUESTS", "FAILED", *(f"P{each:g} MS" for each in shown), "NOTE"]
+    sequences = ["SEQUENCES"] if any(each.sequences for each in measured) else []
+    headings = ["RATE/S", *sequences, "OFFERED/S", "ACHIEVED/S", "REQUESTS", "FAILED"]
     rows = [
         [
             _number(each.rate),
+            *(f"{each.sequences:,}" for _ in sequences),
             _number(each.offered),
             _number(each.achieved),
             f"{each.planned:,}",
@@ -189,7 +191,7 @@ def _rates(measured: Sequence[Measurement]) -> Iterator[str]:
         ]
         for each in measured
     ]
-    yield from table(headings, rows)
+    yield from table([*headings, *(f"P{each:g} MS" for each in shown), "NOTE"], rows)
 
 
 def _streams(measured: Sequence[Measurement]) -> Iterator[str]:

@@ -1,14 +1,15 @@
-"""Sends one prepared request again and again, over the runtime of `AsyncTritonClient`.
+"""Sends one request again and again, over the runtime of `AsyncTritonClient`.
 
 An open loop may have 2,000 requests under way. Each would need a thread with urllib3, and needs a few kilobytes on an
 event loop. `--cold` sends one at a time, and uses urllib3. The signature is made once a second, because AWS accepts it
-for some minutes ("Authenticating Requests", AWS Signature Version 4), and so the body is hashed once a second.
+for some minutes ("Authenticating Requests", AWS Signature Version 4), and so the body is hashed once a second. The
+requests of sequences differ, so each of them is written and signed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, closing
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,8 @@ import botocore.exceptions as aws
 from botocore.eventstream import ParserError
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cdk_triton.cli.bench.load import MAX_UNDER_WAY, Send, Streamed
+from cdk_triton.cli.bench.load import MAX_UNDER_WAY, Streamed
+from cdk_triton.cli.bench.sequences import SendStep
 from cdk_triton.client.aio_runtime import AioRuntime
 from cdk_triton.client.streams import bytes_of
 from cdk_triton.errors import InvocationError, ModelError
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     import boto3
 
     from cdk_triton.client.invocation import Invocation
+    from cdk_triton.client.scheduling import SequenceStep
     from cdk_triton.client.signed_calls import Call
 
 __all__ = ["NO_BOTO3", "sender"]
@@ -39,13 +42,17 @@ _MESSAGE = 300  # characters
 
 @asynccontextmanager
 async def sender(
-    session: boto3.Session, request: Invocation, messages: dict[str, str], *, stream: bool = False
-) -> AsyncIterator[Send]:
+    session: boto3.Session,
+    request_at: Callable[[SequenceStep | None], Invocation],
+    messages: dict[str, str],
+    *,
+    stream: bool = False,
+) -> AsyncIterator[SendStep]:
     """A function that sends a request, over connections that are kept.
 
     Args:
         session: region and credentials.
-        request: the request.
+        request_at: the request at a place in a sequence, or outside of one.
         messages: gets the first message of each code of an error.
         stream: whether the answer is read as a stream of results.
 
@@ -54,35 +61,50 @@ async def sender(
     """
     runtime = await AioRuntime.open(MAX_UNDER_WAY, session=session, fix=NO_BOTO3)
     operation = "InvokeEndpointWithResponseStream" if stream else "InvokeEndpoint"
+    request = request_at(None)
     signed: Call | None = None
     until = 0.0
 
-    async def send() -> str | Streamed:
+    async def call_of(step: SequenceStep | None) -> Call:
         nonlocal signed, until
-        try:
-            if signed is None or time.monotonic() >= until:
-                signed, until = await runtime.sign(operation, request.arguments), time.monotonic() + _SIGNED_SECONDS
-            if stream:
-                return await _streamed(runtime, signed, request)
-            await runtime.send(operation, signed)
-        except ClientError as error:
-            return _noted(messages, _code(error), str(error.response["Error"].get("Message")))
-        except ModelError as error:  # of an event within a success
-            return _noted(messages, f"ModelError {error.status}", error.original_message)
-        except (InvocationError, ParserError) as error:
-            return _noted(messages, "no result", str(error))
-        except aws.ReadTimeoutError:
-            return "no answer in time"
-        except (aws.ConnectionError, aws.HTTPClientError) as error:
-            return f"no connection ({type(error).__name__})"
-        except BotoCoreError as error:  # credentials that have expired, and no new ones come
-            return f"not signed ({type(error).__name__})"
+        if step is not None:
+            return await runtime.sign(operation, request_at(step).arguments)
+        if signed is None or time.monotonic() >= until:
+            signed, until = await runtime.sign(operation, request.arguments), time.monotonic() + _SIGNED_SECONDS
+        return signed
+
+    async def sent(step: SequenceStep | None) -> str | Streamed:
+        call = await call_of(step)
+        if stream:
+            return await _streamed(runtime, call, request)
+        await runtime.send(operation, call)
         return ""
+
+    async def send(step: SequenceStep | None = None) -> str | Streamed:
+        return await _or_code(sent(step), messages)
 
     try:
         yield send
     finally:
         await runtime.close()
+
+
+async def _or_code(answer: Awaitable[str | Streamed], messages: dict[str, str]) -> str | Streamed:
+    """An answer, or the code of the error that comes instead."""
+    try:
+        return await answer
+    except ClientError as error:
+        return _noted(messages, _code(error), str(error.response["Error"].get("Message")))
+    except ModelError as error:  # of an event within a success
+        return _noted(messages, f"ModelError {error.status}", error.original_message)
+    except (InvocationError, ParserError) as error:
+        return _noted(messages, "no result", str(error))
+    except aws.ReadTimeoutError:
+        return "no answer in time"
+    except (aws.ConnectionError, aws.HTTPClientError) as error:
+        return f"no connection ({type(error).__name__})"
+    except BotoCoreError as error:  # credentials that have expired, and no new ones come
+        return f"not signed ({type(error).__name__})"
 
 
 async def _streamed(runtime: AioRuntime, call: Call, request: Invocation) -> Streamed:

@@ -76,15 +76,15 @@ def in_queue(body: Body, priority: int | None, queue_timeout: float | None) -> B
 
 
 def require_no_sequence(body: Body) -> None:
-    """Reject a part of a sequence in a load, whose requests do not wait for each other.
+    """Reject a part of a sequence as the request of a load, which sends it more than once.
 
     Raises:
         ConfigurationError: the request is one.
     """
     if body.step is not None:
         raise ConfigurationError(
-            "a load has no sequences, because its requests do not wait for each other: remove sequence_id from the "
-            "request, and measure a model with state by TritonClient.sequence() in a program of your own"
+            "a load sends its request again and again, in sequences that it numbers itself: remove sequence_id, "
+            "sequence_start and sequence_end from the request, and add --sequence-length and --sequence-interval"
         )
 
 
