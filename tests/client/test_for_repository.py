@@ -185,6 +185,17 @@ def test_a_model_without_batches_takes_its_dims(endpoint: Any, tmp_path: Path) -
     assert [each["x"].ravel().tolist() for each in answers] == [[1, 2], [3, 4]]
 
 
+def test_lists_of_small_and_large_integers_keep_their_digits(endpoint: Any, tmp_path: Path, messages: Messages) -> None:
+    config = """backend: "python"
+        input { name: "x" data_type: TYPE_UINT64 dims: [ 2 ] }
+        output { name: "x" data_type: TYPE_UINT64 dims: [ 2 ] }
+    """
+    client = TritonClient("texts", endpoint.runtime()).for_repository(repository(tmp_path, model=config))
+    assert client.infer({"x": [2**63 + 1, 1]})["x"].tolist() == [2**63 + 1, 1]
+    with messages.raises(ConfigurationError):
+        client.infer({"x": [2**64, 1]})
+
+
 def test_brain_floats_keep_their_values(client: RepositoryClient) -> None:
     answer = client.infer({"text": "a", "brain": [1.5, -2]})
     assert answer["brain"].dtype == ml_dtypes.bfloat16

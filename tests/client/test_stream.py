@@ -138,6 +138,25 @@ def test_a_part_is_not_an_event(streaming: Streaming, stream: Client, size: int)
     assert second.infer_result.as_numpy("TEXT").tolist() == ["b"]
 
 
+BIG = [2**64 - 1, 1, 2**63 + 1]
+
+
+@pytest.mark.parametrize("values", [BIG, [-(2**63), 2**63 - 1], [2**63], 2**53 + 1])
+def test_integers_keep_their_digits(streaming: Streaming, stream: Client, values: Any) -> None:
+    streaming.parts = [event("a", y=values)]
+    [result] = stream({"x": values})
+    assert streaming.requests[0][2]["x"] == values
+    assert result["y"].tolist() == (values if isinstance(values, list) else [values])
+    assert result["y"].dtype.kind in "iu"
+
+
+@pytest.mark.parametrize("values", ["null", "[null, 1.5]", "[-1, 9223372036854775808]", "[18446744073709551616]"])
+def test_a_value_that_no_tensor_holds_is_an_error(streaming: Streaming, stream: Client, values: str) -> None:
+    streaming.parts = [b'data: {"y": ' + values.encode() + b"}\n\n"]
+    with pytest.raises(InvocationError, match=r"not an answer of Triton's generate protocol"):
+        stream(HI)
+
+
 def test_results_arrive_before_the_answer_ends(streaming: Streaming) -> None:
     streaming.parts = [event("a"), None, event("b")]
     with TritonClient("texts").stream(HI) as results:
@@ -375,6 +394,7 @@ def test_generate_raises_the_error_within_a_success(streaming: Streaming, genera
         pytest.param({"x": {"y": 1}}, id="an object"),
         pytest.param({"x": [1, "a"]}, id="numbers and texts"),
         pytest.param({"x": 1 + 2j}, id="complex"),
+        pytest.param({"x": [-1, 2**63]}, id="no integer type"),
         pytest.param({"id": "x"}, id="the name id"),
         pytest.param({"parameters": 1}, id="the name parameters"),
         pytest.param([1], id="no names"),

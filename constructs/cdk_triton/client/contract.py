@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton._wording import did_you_mean, in_words, quoted
 from cdk_triton.client.options import listed
-from cdk_triton.client.tensors import datatype_of, numpy_type
+from cdk_triton.client.tensors import as_numbers, datatype_of, numpy_type
 from cdk_triton.errors import ConfigurationError, InvocationError
 
 if TYPE_CHECKING:
@@ -100,7 +100,9 @@ class TensorContract:
         try:
             if self.datatype == "BYTES":
                 return np.array(value, dtype=object)
-            array = np.asarray(value)
+            array = as_numbers(value)
+        except OverflowError as error:
+            raise self._misfit(str(error), f"give values of {self.datatype}") from error
         except ValueError as error:
             raise self._misfit(str(error).rstrip("."), "give rows of the same length") from error
         return self._without_loss(array)

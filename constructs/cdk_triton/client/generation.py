@@ -17,7 +17,7 @@ from cdk_triton.client import payload
 from cdk_triton.client.payload import InferenceResult, custom_parameters
 from cdk_triton.client.runtime import model_error
 from cdk_triton.client.scheduling import ARGUMENTS
-from cdk_triton.client.tensors import BINARY_ONLY, as_array, datatype_of, json_values, numpy_type
+from cdk_triton.client.tensors import BINARY_ONLY, as_array, as_numbers, datatype_of, json_values, numpy_type
 from cdk_triton.errors import ConfigurationError, InvocationError
 
 if TYPE_CHECKING:
@@ -130,7 +130,9 @@ def _array(name: str, value: Any) -> npt.NDArray[Any]:
         isinstance(value, list | tuple) and not any(isinstance(each, str | bytes) for each in value)
     ):
         try:
-            array = np.asarray(value)
+            array = as_numbers(value)
+        except OverflowError as error:
+            raise ConfigurationError(f"input '{name}' cannot be sent: {error}; give values of one type") from error
         except ValueError as error:
             raise ConfigurationError(
                 f"input '{name}' is not a tensor: its rows differ in shape ({error}); give each row the same shape"
@@ -199,7 +201,7 @@ class AnswerReader:
             if fields.keys() == {"error"}:
                 raise model_error(self._where, 200, str(fields["error"]))
             outputs = {name: self._output(name, value) for name, value in fields.items() if self._is_output(name)}
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
             raise InvocationError(
                 f"{self._where} answered with {text[:80]!r}, which is not an answer of Triton's generate protocol "
                 f"({type(error).__name__}: {error}); does the endpoint's container run Triton?"
@@ -219,8 +221,8 @@ class AnswerReader:
         if values and isinstance(values[0], str):
             return np.array([text.encode() for text in values], dtype=object)
         kind = None if self._contract is None else numpy_type(self._contract.outputs[name].datatype)
-        given = np.array(values)
-        if given.dtype.kind not in "biufO" or given.ndim != 1:
+        given = as_numbers(values)
+        if given.dtype.kind not in "biuf" or given.ndim != 1:
             raise ValueError(f"output '{name}' is not a list of numbers or texts")
         if kind is None or not values:
             return given if kind is None else given.astype(kind)

@@ -34,6 +34,7 @@ __all__ = [
     "DATATYPES",
     "EncodedTensor",
     "as_array",
+    "as_numbers",
     "datatype_of",
     "decode_tensor",
     "encode_tensor",
@@ -62,6 +63,8 @@ DATATYPES = (
 BINARY_ONLY = ("FP16", "BF16")
 """The data types that JSON cannot carry: "receiving FP16 data via JSON is not supported" (`src/http_server.cc`,
 `ReadDataFromJsonHelper`)."""
+
+_INT64_ENDS = 2.0**63
 
 _LENGTH = struct.Struct("<I")
 """Before each element of a BYTES tensor (Triton's extension "Binary tensor data": a 4-byte little-endian length)."""
@@ -127,6 +130,30 @@ def as_array(name: str, value: Any) -> npt.NDArray[Any]:
     if value.dtype.isnative or value.dtype.kind in "OSU":
         return value
     return value.astype(value.dtype.newbyteorder("="))
+
+
+def as_numbers(value: Any) -> npt.NDArray[Any]:
+    """Return Python's numbers as `np.asarray` does, but integers as integers.
+
+    numpy has no integer type for both 1 and 2**63: it makes FP64 of such a list, which loses digits.
+
+    Raises:
+        ValueError: the rows differ in shape.
+        OverflowError: no integer type holds all integers.
+    """
+    import numpy as np
+
+    array = np.asarray(value)
+    if array.dtype.kind != "O" and not (array.dtype.kind == "f" and bool(np.any(np.abs(array) >= _INT64_ENDS))):
+        return array
+    exact = np.array(value, dtype=object)
+    if not all(isinstance(each, int | np.integer) for each in exact.flat):
+        return array
+    low, high = min(exact.flat), max(exact.flat)
+    for kind in (np.int64, np.uint64):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return exact.astype(kind)
+    raise OverflowError(f"its values are {low} to {high}, which neither INT64 nor UINT64 holds")
 
 
 def decode_tensor(tensor: Mapping[str, Any], body: bytes, offset: int) -> npt.NDArray[Any]:
