@@ -1,4 +1,4 @@
-"""The table of what the roles are needed for, as questions for the judge."""
+"""The tables of what the roles are needed for, as questions for the judge."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.permissions.judging import Decision, Document, Policies, Request, document
+from tests.permissions.judging import USER_ID, Decision, Document, Policies, Request, document
 from tests.permissions.templates import ACCOUNT, REGION
 
 if TYPE_CHECKING:
@@ -26,15 +26,18 @@ PLACES = {
     "platform": "25.09-a10g",
     "region": REGION,
     "repository": "text",
+    "stack": "stack/stack/id",
+    "userid": USER_ID,
 }
 
 
 @dataclass(frozen=True)
 class Demand:
-    """A row of demands.toml, whose first lines explain the fields."""
+    """A row of demands.toml or callers.toml; the first lines of demands.toml explain the fields."""
 
-    roles: str
     actions: list[str]
+    roles: str = ""
+    service: str = ""
     resources: list[str] = field(default_factory=lambda: ["*"])
     context: Mapping[str, str | list[str]] = field(default_factory=dict)
     denied: bool = False
@@ -58,29 +61,34 @@ class Demand:
 
 def demands() -> list[Demand]:
     """The rows."""
-    text = Path(__file__).with_name("demands.toml").read_text(encoding="utf-8")
-    return [Demand(**row) for row in tomllib.loads(text)["demand"]]
+    texts = [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("demands.toml", "callers.toml")]
+    return [Demand(**row) for text in texts for row in tomllib.loads(text)["demand"]]
 
 
 def decisions_of(demand: Demand, templates: Templates) -> Iterator[Decision]:
-    """Ask each role of a row for each action on each resource, with each value of the condition keys."""
+    """Ask each principal of a row for each action on each resource, with each value of the condition keys."""
 
     def filled(text: str) -> str:
         return re.sub(r"\{(\w+)\}", lambda found: {**PLACES, **templates.names}[found[1]], text).replace("*", "any")
 
     values = [[each] if isinstance(each, str) else each for each in demand.context.values()]
-    for role in (role for name, role in templates.roles.items() if re.fullmatch(demand.roles, name)):
-        policies = tuple(document(policy) for policy in role.policies)
+    for principal, policies in _principals(demand, templates):
         for action, resource, sent in product(demand.actions, demand.resources, product(*values)):
             context = {key: filled(value) for key, value in zip(demand.context, sent, strict=True)}
             arn = None if resource == "*" else filled(resource)  # any resource that the action has
             of_resource = _resource_policy(arn or "", templates)
             yield Decision(
-                f"arn:aws:iam::{ACCOUNT}:role/{role.name}",
-                Request(action, arn, context),
-                Policies(policies, resource=of_resource),
-                str(demand),
+                principal, Request(action, arn, context), Policies(policies, resource=of_resource), str(demand)
             )
+
+
+def _principals(demand: Demand, templates: Templates) -> Iterator[tuple[str, tuple[Document, ...]]]:
+    """The principals of a row, with their policies."""
+    if demand.service:
+        yield demand.service, ()
+    for name, role in templates.roles.items():
+        if re.fullmatch(demand.roles, name):
+            yield f"arn:aws:iam::{ACCOUNT}:role/{name}", tuple(document(policy) for policy in role.policies)
 
 
 def _resource_policy(arn: str, templates: Templates) -> Document | None:

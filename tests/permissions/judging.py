@@ -9,9 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Decision", "Document", "Grant", "Policies", "Request", "Verdict", "document", "judge"]
+__all__ = ["USER_ID", "Decision", "Document", "Grant", "Policies", "Request", "Verdict", "document", "judge"]
 
 JUDGE = Path(__file__).with_name("judge")
+
+USER_ID = "AROAEXAMPLE:alice"
+"""The `aws:userid` of every role: the id of the role, and the name of its session."""
 
 Document = str
 """A policy as JSON, so that equal policies are equal texts."""
@@ -141,5 +144,5 @@ def _of_every_request(principal: str, account: str) -> dict[str, str]:
     """The condition keys of each request ("AWS global condition context keys"), as far as policies here have them."""
     found = {"aws:SecureTransport": "true", "aws:PrincipalIsAWSService": "false"}
     if principal.startswith("arn:"):
-        return {**found, "aws:PrincipalAccount": account, "aws:PrincipalArn": principal}
+        return {**found, "aws:PrincipalAccount": account, "aws:PrincipalArn": principal, "aws:userid": USER_ID}
     return {**found, "aws:PrincipalIsAWSService": "true", "aws:PrincipalServiceName": principal}

@@ -27,9 +27,16 @@ ARNS: Final = {
     "AWS::Logs::LogGroup": "logs:{place}:log-group:{name}:*",
     "AWS::S3::Bucket": "s3:::{name}",
     "AWS::SNS::Topic": "sns:{place}:{name}",
+    "AWS::SageMaker::Endpoint": "sagemaker:{place}:endpoint/{name}",
+    "AWS::SageMaker::InferenceComponent": "sagemaker:{place}:inference-component/{name}",
     "AWS::StepFunctions::StateMachine": "states:{place}:stateMachine:{name}",
 }
-REF_IS_ARN: Final = {"AWS::SNS::Topic", "AWS::StepFunctions::StateMachine"}
+REF_IS_ARN: Final = {
+    "AWS::SNS::Topic",
+    "AWS::SageMaker::Endpoint",
+    "AWS::SageMaker::InferenceComponent",
+    "AWS::StepFunctions::StateMachine",
+}
 
 
 @dataclass
@@ -79,7 +86,7 @@ class Templates:
                 trust = resolver.value(resource["Properties"]["AssumeRolePolicyDocument"])
                 by_id[name] = self.roles[name[:-8]] = TemplateRole(name[:-8], trust)
         for resource in resources.values():
-            if resource["Type"] == "AWS::IAM::ManagedPolicy":
+            if resource["Type"] in ("AWS::IAM::ManagedPolicy", "AWS::IAM::Policy"):
                 for role in resource["Properties"]["Roles"]:
                     by_id[role["Ref"]].policies.append(resolver.value(resource["Properties"]["PolicyDocument"]))
 

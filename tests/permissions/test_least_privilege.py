@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from aws_cdk.assertions import Template
 from tests.hosting.conftest import ROOT
+from tests.permissions.callers import add_callers
 from tests.permissions.demands import decisions_of, demands
 from tests.permissions.judging import Decision, Verdict, document, judge
 from tests.permissions.templates import ACCOUNT, Templates
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(name="everything", scope="module")
 def _everything(shared_world: World) -> Templates:
-    stacks = add_everything(shared_world, shared_world.app())
-    return Templates([Template.from_stack(stack).to_json() for stack in stacks])
+    artifacts, serving = add_everything(shared_world, shared_world.app())
+    callers = add_callers(serving)  # which the other stacks then have exports for
+    return Templates([Template.from_stack(stack).to_json() for stack in (artifacts, serving, callers)])
 
 
 HANDLER = "tests/handlers/calls.json"
@@ -168,6 +170,12 @@ def grants_of_the_key(templates: Templates) -> None:
     statement_of(templates, "StoreProcessingRole", "kms:Encrypt")["Action"].append("kms:CreateGrant")
 
 
+def directory_of_everybody(templates: Templates) -> None:
+    """With this permission, a caller could publish what another caller has uploaded, in the name of the other one."""
+    statement = statement_of(templates, "Publishes", "s3:PutObject")
+    statement["Resource"] = statement["Resource"].replace("${aws:userid}", "*")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "unmet", "needless"),
@@ -176,6 +184,7 @@ def grants_of_the_key(templates: Templates) -> None:
         (no_encryption, "kms:Encrypt", None),
         (other_executions, "states:RedriveExecution", None),
         (grants_of_the_key, None, "kms:CreateGrant"),
+        (directory_of_everybody, "AROAEXAMPLE:bob", None),
     ],
 )
 def test_a_fault_of_a_policy_is_found(

@@ -63,7 +63,7 @@ def grant_publish(grantee: iam.IGrantable, served: Served, machine: sfn.CfnState
 
 
 def grant_read_published(grantee: iam.IGrantable, served: Served, *, is_built: bool, is_rehearsed: bool) -> iam.Grant:
-    """Allow a principal to read the ensembles that are published for a platform.
+    """Allow a principal with `grant_publish` also to read the ensembles that are published for a platform.
 
     Args:
         grantee: the principal.
@@ -78,8 +78,8 @@ def grant_read_published(grantee: iam.IGrantable, served: Served, *, is_built: b
         keys.append(layout.kept_sources_key("*", "*"))
     if is_rehearsed:
         keys.append(f"{layout.rehearsals_prefix('*', '*')}*")
-    reading = Statement(["s3:GetObject"], [bucket.arn_for_objects(key) for key in keys])
-    return _granted(grantee, served, [reading], prefixes=[], key_actions=["kms:Decrypt"])
+    resources = [bucket.arn_for_objects(key) for key in keys]
+    return iam.Grant.add_to_principal(grantee=grantee, actions=["s3:GetObject"], resource_arns=resources)
 
 
 def grant_read_catalogue(grantee: iam.IGrantable, served: Served) -> iam.Grant:
