@@ -175,14 +175,25 @@ class TritonClient:
         **options: Unpack[InferOptions],
     ) -> InferenceResult:
         sender = self._runtime if runtime is None else runtime
-        return self._renewing(options, lambda target: _send(sender, Invocation.of(target, inputs, options, step)))
+
+        def send(target: Target) -> InferenceResult:
+            invocation = Invocation.of(target, inputs, options, step)
+            answer = _answer(sender, invocation)
+            if step is not None and step.course is not None:
+                step.course.answered(step, target)
+            return invocation.result(*answer)
+
+        if step is not None and step.course is not None and step.course.target is not None:
+            return send(step.course.target)
+        return self._renewing(options, send)
 
     @takes(TargetOptions)
     def sequence(self, sequence_id: int | str, **target: Unpack[TargetOptions]) -> Sequence:
         """Return the calls of one sequence, for a model with a sequence batcher.
 
         The first call of `infer` starts the sequence, and `last=True` ends it. All calls must reach the same instance,
-        so the endpoint must have a single instance: SageMaker sends each request to any of several.
+        so the endpoint must have a single instance: SageMaker sends each request to any of several. With `ensemble`,
+        all calls go to the target model of the first one.
 
         Args:
             sequence_id: Triton's correlation id, a whole number from 1 or a text of up to 128 bytes. Two sequences that
@@ -372,10 +383,6 @@ class TritonClient:
         with foreign_errors_translated(request.where, PERMISSION):
             answer = cast("AsyncRuntime", self._runtime).invoke_endpoint_async(**request.arguments(source))
         return request.result(answer, s3)
-
-
-def _send(runtime: SageMakerRuntime, invocation: Invocation) -> InferenceResult:
-    return invocation.result(*_answer(runtime, invocation))
 
 
 def _answer(runtime: SageMakerRuntime, invocation: Invocation) -> tuple[Mapping[str, Any], bytes]:

@@ -7,15 +7,16 @@ an ensemble passes all of them on to each of its steps (core, `src/ensemble_sche
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from cdk_triton.client.names import Target
     from cdk_triton.client.options import RequestOptions
 
-__all__ = ["ARGUMENTS", "SequenceStep", "check_sequence_id", "scheduling_parameters"]
+__all__ = ["ARGUMENTS", "Course", "SequenceStep", "check_sequence_id", "scheduling_parameters"]
 
 _MOST: Final = 2**64 - 1
 _MICROSECONDS: Final = 1_000_000
@@ -33,6 +34,19 @@ ARGUMENTS: Final = {
 """What to use instead of a parameter that the server reserves."""
 
 
+class Course(Protocol):
+    """How far the requests of a sequence have come."""
+
+    @property
+    def target(self) -> Target | None:
+        """Where the first step was answered; all others have to go there, because the state is there."""
+        ...
+
+    def answered(self, step: SequenceStep, target: Target) -> None:
+        """Note that the model has run a step."""
+        ...
+
+
 class SequenceStep(NamedTuple):
     """The place of a request in a sequence.
 
@@ -40,11 +54,13 @@ class SequenceStep(NamedTuple):
         sequence_id: the sequence, Triton's correlation id.
         is_first: whether the request starts the sequence.
         is_last: whether the request ends it.
+        course: the course of the sequence; None for a step that a caller places.
     """
 
     sequence_id: int | str
     is_first: bool
     is_last: bool
+    course: Course | None = None
 
 
 def scheduling_parameters(options: RequestOptions, step: SequenceStep | None) -> dict[str, Any]:
