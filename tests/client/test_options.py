@@ -150,6 +150,31 @@ def test_a_reserved_parameter_names_the_option(endpoint: Any, messages: Messages
         TritonClient("texts", endpoint.runtime()).infer(X, parameters={name: 1})
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"request_id": 7},
+        {"request_id": "r\udcff"},
+        {"parameters": "k"},
+        {"parameters": [("k", 1)]},
+        {"parameters": {1: 1}},
+    ],
+)
+def test_an_option_of_another_type_is_one_sentence(endpoint: Any, messages: Messages, option: Any) -> None:
+    client = TritonClient("texts", endpoint.runtime())
+    with messages.raises(ConfigurationError):
+        client.infer(X, **option)
+    for method in (client.stream, client.generate, client.submit):
+        with pytest.raises(ConfigurationError):
+            method({"x": np.zeros(2, np.float32)}, **option)
+    assert endpoint.requests == []
+
+
+def test_half_a_character_names_no_sequence(endpoint: Any, messages: Messages) -> None:
+    with messages.raises(ConfigurationError):
+        TritonClient("texts", endpoint.runtime()).sequence("user-\udcff")
+
+
 def test_tensors_for_grpc_are_named(endpoint: Any, messages: Messages) -> None:
     grpc = pytest.importorskip("tritonclient.grpc")
     with messages.raises(ConfigurationError):

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton._wording import quoted
 from cdk_triton.client import payload
-from cdk_triton.client.payload import InferenceResult, custom_parameters
+from cdk_triton.client.identifiers import request_id_of
+from cdk_triton.client.payload import InferenceResult, custom_parameters, given_parameters
 from cdk_triton.client.runtime import model_error
 from cdk_triton.client.scheduling import ARGUMENTS
 from cdk_triton.client.tensors import BINARY_ONLY, as_array, as_numbers, datatype_of, json_values, numpy_type
@@ -52,9 +53,9 @@ def encode(inputs: Mapping[str, Any], options: GenerateRequestOptions) -> bytes:
             "inputs to arrays"
         )
     request = {name: _value(name, value) for name, value in inputs.items()}
-    if request_id := options.get("request_id"):
+    if request_id := request_id_of(options):
         request["id"] = request_id
-    reserved = ARGUMENTS.keys() & (options.get("parameters") or {}).keys()
+    reserved = ARGUMENTS.keys() & given_parameters(options.get("parameters")).keys()
     if reserved:
         raise ConfigurationError(
             f"the parameter {min(reserved)!r} has no meaning in Triton's generate protocol: omit it"

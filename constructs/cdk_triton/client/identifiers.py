@@ -1,4 +1,4 @@
-"""The texts of a request that SageMaker itself reads or passes on: `InferenceId` and `CustomAttributes`."""
+"""The texts that tell one request from others: SageMaker's `InferenceId` and `CustomAttributes`, and Triton's `id`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cdk_triton.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["service_texts"]
+__all__ = ["is_encodable", "request_id_of", "service_texts"]
 
 _LONGEST: Final = {"inference_id": ("InferenceId", 64), "custom_attributes": ("CustomAttributes", 1024)}
 """Option → the argument of the API, and its longest value in characters (API reference of InvokeEndpoint)."""
@@ -38,3 +38,26 @@ def service_texts(options: Mapping[str, object]) -> dict[str, str]:
             )
         found[argument] = value
     return found
+
+
+def request_id_of(options: Mapping[str, object]) -> str:
+    """Return Triton's identifier of a request; empty if the options have none.
+
+    Raises:
+        ConfigurationError: it is not a text that the server accepts.
+    """
+    value = options.get("request_id")
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not is_encodable(value):
+        raise ConfigurationError(f"request_id is {quoted(value)}: give a text that UTF-8 can encode")
+    return value
+
+
+def is_encodable(text: str) -> bool:
+    """Whether UTF-8 can carry a text; an argument of a command line whose bytes are not UTF-8 has half characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from cdk_triton._wording import quoted
+from cdk_triton.client.identifiers import request_id_of
 from cdk_triton.client.options import listed
 from cdk_triton.client.scheduling import ARGUMENTS, scheduling_parameters
 from cdk_triton.client.tensors import decode_tensor, encode_tensor, json_values
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from cdk_triton.client.scheduling import SequenceStep
     from cdk_triton.client.tensors import Inputs
 
-__all__ = ["InferenceResult", "custom_parameters", "decode", "decode_stored", "encode"]
+__all__ = ["InferenceResult", "custom_parameters", "decode", "decode_stored", "encode", "given_parameters"]
 
 # `src/sagemaker_server.cc`: the text must stand at the very start of the header, without a space.
 _BINARY = "application/vnd.sagemaker-triton.binary+json;json-header-size="
@@ -112,7 +113,7 @@ def encode(inputs: Inputs, options: SingleRequestOptions, step: SequenceStep | N
     Raises:
         ConfigurationError: an input, an output or a parameter cannot be sent in this format.
     """
-    binary, request_id = options.get("binary", True), options.get("request_id")
+    binary, request_id = options.get("binary", True), request_id_of(options)
     if not isinstance(binary, bool):
         raise ConfigurationError(f"binary is {binary!r}: use True for binary tensors, or False for JSON")
     named = inputs.items() if isinstance(inputs, Mapping) else [(None, value) for value in _listed_inputs(inputs)]
@@ -253,13 +254,29 @@ def _requested(output: str | InferRequestedOutput, *, binary: bool) -> dict[str,
     return entry
 
 
-def custom_parameters(parameters: Mapping[str, str | int | bool] | None) -> dict[str, Any]:
+def given_parameters(parameters: object) -> dict[str, Any]:
+    """Return the parameters of a request as the caller gave them.
+
+    Raises:
+        ConfigurationError: they are not a mapping from names.
+    """
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
+        raise ConfigurationError(
+            f"parameters is {quoted(parameters)}, of type {type(parameters).__name__}: give a mapping from names to "
+            "texts, whole numbers or bool"
+        )
+    return dict(parameters)
+
+
+def custom_parameters(given: Mapping[str, str | int | bool] | None) -> dict[str, Any]:
     """Return the parameters of a request that the caller gave.
 
     Raises:
-        ConfigurationError: the server gives a name a meaning of its own.
+        ConfigurationError: they are not a mapping, or the server gives a name a meaning of its own.
     """
-    if not parameters:
+    if not (parameters := given_parameters(given)):
         return {}
     from tritonclient.utils import TRITON_RESERVED_REQUEST_PARAMS, TRITON_RESERVED_REQUEST_PARAMS_PREFIX
 
@@ -269,7 +286,7 @@ def custom_parameters(parameters: Mapping[str, str | int | bool] | None) -> dict
                 f"the parameter {name!r} has a meaning of its own in Triton: "
                 f"{ARGUMENTS.get(name, 'choose another name')}"
             )
-    return dict(parameters)
+    return parameters
 
 
 def _reject_twice(outputs: list[str]) -> None:

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from cdk_triton._wording import quoted
+from cdk_triton.client.identifiers import is_encodable
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -94,11 +95,11 @@ def check_sequence_id(sequence_id: object) -> int | str:
     """
     if isinstance(sequence_id, int) and not isinstance(sequence_id, bool) and 1 <= sequence_id <= _MOST:
         return sequence_id
-    if isinstance(sequence_id, str) and 0 < len(sequence_id.encode()) <= _LONGEST_ID:
+    if isinstance(sequence_id, str) and is_encodable(sequence_id) and 0 < len(sequence_id.encode()) <= _LONGEST_ID:
         return sequence_id
     raise ConfigurationError(
         f"the identifier of the sequence is {quoted(sequence_id)}: give a whole number from 1, or a text of 1 to "
-        f"{_LONGEST_ID} bytes"
+        f"{_LONGEST_ID} bytes in UTF-8"
     )
 
 

@@ -125,6 +125,8 @@ def test_options_take_precedence_over_the_file(run: Run, world: World, tmp_path:
         ["--last"],
         ["--sequence", ""],
         ["--sequence", "0"],
+        ["--sequence", "\udcff"],
+        ["--request-id", "\udcff"],
         ["--sequence", "9" * 5_000],
         ["--priority", "0"],
         ["--queue-timeout", "0"],
