@@ -116,12 +116,13 @@ def read_body(file: str) -> Body:
         raise ConfigurationError(f"{name} has the member {quoted(unknown[0])}, which a KServe body does not have")
     try:
         parameters = dict(document.get("parameters", {}))
+        timeout = _whole(parameters, "timeout", " of microseconds")
         return Body(
             [_input(each, name) for each in document["inputs"]],
             tuple(str(each["name"]) for each in document.get("outputs", [])),
             str(document.get("id", "")),
-            priority=parameters.pop("priority", None),
-            queue_timeout_seconds=_seconds(parameters.pop("timeout", None)),
+            priority=_whole(parameters, "priority", ", such as 1"),
+            queue_timeout_seconds=None if timeout is None else timeout / 1e6,
             step=_step(parameters),
             parameters=parameters,
         )
@@ -131,23 +132,26 @@ def read_body(file: str) -> Body:
         raise ConfigurationError(f"{name} is not a KServe body ({error!r}): write {_FORM}") from error
 
 
-def _seconds(microseconds: Any) -> float | None:
-    if microseconds is None:
-        return None
-    if isinstance(microseconds, bool) or not isinstance(microseconds, int):
-        raise ConfigurationError(f"timeout is {quoted(microseconds)}: give a whole number of microseconds")
-    return microseconds / 1e6
+def _whole(parameters: dict[str, Any], name: str, form: str) -> int | None:
+    """Takes a number from the parameters; the server takes 0 for none."""
+    value = parameters.pop(name, None)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        raise ConfigurationError(f"{name} in 'parameters' is {quoted(value)}: write a whole number{form}")
+    return value or None
 
 
 def _step(parameters: dict[str, Any]) -> SequenceStep | None:
-    """Takes the parameters of a sequence from the others."""
-    found = {name: parameters.pop(name, None) for name in ("sequence_id", "sequence_start", "sequence_end")}
-    if found["sequence_id"] is None:
-        if given := next((name for name, value in found.items() if value is not None), None):
+    """Takes the parameters of a sequence from the others; the server takes the identifiers 0 and "" for none."""
+    sequence_id = parameters.pop("sequence_id", None)
+    ends = {name: parameters.pop(name, False) for name in ("sequence_start", "sequence_end")}
+    for name, value in ends.items():
+        if not isinstance(value, bool):
+            raise ConfigurationError(f"{name} in 'parameters' is {quoted(value)}: write true or false")
+    if sequence_id is None or (sequence_id in (0, "") and not isinstance(sequence_id, bool)):
+        if given := next((name for name, value in ends.items() if value), None):
             raise ConfigurationError(f"the request has {given} and no sequence_id: add it to 'parameters'")
         return None
-    ends = bool(found["sequence_start"]), bool(found["sequence_end"])
-    return SequenceStep(check_sequence_id(found["sequence_id"]), *ends)
+    return SequenceStep(check_sequence_id(sequence_id), *ends.values())
 
 
 def tensor(name: str, datatype: str, values: npt.NDArray[Any]) -> InferInput:
