@@ -108,7 +108,8 @@ class Generator:
             prompt: as `prompt` gives it.
             max_tokens: the longest answer, at least 1.
         """
-        decoder = DecodeStream()  # a token may end in the middle of a character, whose text is then not known yet
+        # A token may end in the middle of a character, whose text is then not known yet. `decode` omits control tokens.
+        decoder = DecodeStream(skip_special_tokens=True)
         written: list[int] = []
         sent = 0
         ids, mask = _padded([prompt])
