@@ -355,6 +355,14 @@ def test_the_stream_of_an_endpoint_that_infers_has_one_result(streaming: Streami
     assert result["TEXT"].tolist() == [[b"a"]]
 
 
+@pytest.mark.parametrize("value", [["a"], "a"])
+def test_an_output_can_have_the_name_outputs(streaming: Streaming, stream: Client, value: Any) -> None:
+    streaming.content_type = "application/json"
+    streaming.parts = [json.dumps({"outputs": value, "model_name": "m", "model_version": "1"}).encode()]
+    [result] = stream(HI)
+    assert result["outputs"].tolist() == [b"a"]
+
+
 @pytest.mark.parametrize("content_type", ["application/json", EVENTS])
 def test_generate_returns_the_one_result(streaming: Streaming, generate: Client, content_type: str) -> None:
     streaming.content_type = content_type

@@ -192,7 +192,7 @@ class AnswerReader:
             )
 
     def _whole(self) -> InferenceResult:
-        if self._content_type.startswith(CONTENT_TYPE) and b'"outputs"' not in self._rest:
+        if self._content_type.startswith(CONTENT_TYPE) and not _is_of_infer(self._rest):
             return self._result(self._rest)
         return payload.decode(self._rest, self._content_type, variant=self._variant, where=self._where)
 
@@ -246,6 +246,18 @@ def one_result(where: str, results: Iterator[InferenceResult]) -> InferenceResul
             "returns each"
         )
     return found[0]
+
+
+def _is_of_infer(text: bytes) -> bool:
+    """Whether the member `outputs` lists objects; an output of that name is one value or a list of values."""
+    if b'"outputs"' not in text:
+        return False
+    try:
+        fields = json.loads(text)
+    except ValueError:
+        return False
+    outputs = fields.get("outputs") if isinstance(fields, dict) else None
+    return isinstance(outputs, list) and bool(outputs) and all(isinstance(each, dict) for each in outputs)
 
 
 def _data(event: bytes) -> bytes | None:

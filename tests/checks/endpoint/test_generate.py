@@ -1,4 +1,4 @@
-"""The rules CT657 to CT659: containers that generate, and what their protocol carries."""
+"""The rules CT657 to CT659, and CT662: containers that generate, and what their protocol carries."""
 
 from __future__ import annotations
 
@@ -85,6 +85,43 @@ def test_binary_tensors_have_half_precision(write: Write) -> None:
 def test_an_optional_input_can_be_left_out(write: Write) -> None:
     tensor = 'input { name: "half" data_type: TYPE_FP16 dims: [ 4 ] optional: true }'
     assert checked(write, INPUT, tensor, OUTPUT, inference_type="generate") == []
+
+
+@pytest.mark.parametrize(
+    ("side", "name", "count"),
+    [
+        ("input", "id", 1),
+        ("input", "parameters", 1),
+        ("input", "model_name", 0),
+        ("output", "id", 1),
+        ("output", "model_name", 1),
+        ("output", "model_version", 1),
+        ("output", "parameters", 0),
+        ("output", "outputs", 0),
+    ],
+)
+def test_a_tensor_cannot_have_the_name_of_a_member(write: Write, side: str, name: str, count: int) -> None:
+    tensor = f'{side} {{ name: "{name}" data_type: TYPE_STRING dims: [ 1 ] }}'
+    other = OUTPUT if side == "input" else INPUT
+    found = checked(write, tensor, other, inference_type="generate")
+    assert found == [("CT662", CONFIG, f"{side}[0].name")] * count
+
+
+def test_the_infer_protocol_has_room_for_every_name(write: Write) -> None:
+    tensor = 'input { name: "id" data_type: TYPE_FP32 dims: [ 1 ] }'
+    assert checked(write, tensor, OUTPUT, inference_type="infer") == []
+
+
+def test_an_optional_input_with_the_name_of_a_member_can_be_left_out(write: Write) -> None:
+    tensor = 'input { name: "id" data_type: TYPE_STRING dims: [ 1 ] optional: true }'
+    assert checked(write, INPUT, tensor, OUTPUT, inference_type="generate") == []
+
+
+def test_an_output_with_the_name_of_a_member_is_lost(write: Write, messages: Messages) -> None:
+    tensor = 'output { name: "model_name" data_type: TYPE_STRING dims: [ 1 ] }'
+    files = {CONFIG: f'backend: "python" {INPUT} {tensor}', "model/1/model.py": PYTHON_MODEL}
+    found = write(files, base={}).check(environment=ContainerEnvironment(inference_type="generate"))
+    assert messages.of(found) == [("CT662", CONFIG, "output[0].name")]
 
 
 @pytest.mark.parametrize(("dims", "count"), [("[ -1, 2 ]", 0), ("[ -1, 2, -1 ]", 1)])

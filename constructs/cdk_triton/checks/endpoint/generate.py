@@ -1,4 +1,4 @@
-"""CT657 to CT659: what the protocol of a container with `generate` or `generate_stream` does not carry."""
+"""CT657 to CT659, and CT662: what the protocol of a container with `generate` or `generate_stream` does not carry."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import enum_name
 
 _HTTP = "src/http_server.cc"
+_MEMBERS = {"input": ("id", "parameters"), "output": ("id", "model_name", "model_version")}
+"""The members of requests and of responses that are no tensors (`ParseJsonTritonRequestID`, `FinalizeResponse`, and
+`ConfigureGenerateMappingSchema` in src/http_server.h)."""
 
 
 @rule(
@@ -138,6 +141,55 @@ def shape_without_freedom(context: CheckContext) -> Iterator[Problem]:
             f"the {tensor.text} has the dims {list(tensor.dims)}, but inference_type is {kind!r}, whose "
             "requests have no shapes: the server makes 1 of every -1 except the innermost",
             "fix all dimensions but one, or send the shape as another input, or use the inference_type 'infer'",
+        )
+
+
+@rule(
+    "CT662",
+    Severity.ERROR,
+    "a tensor has the name of a member of the generate protocol",
+    source=server(_HTTP, 4583, 4600),
+    modes=("single",),
+)
+def name_of_a_member(context: CheckContext) -> Iterator[Problem]:
+    """`inference_type` is `generate` or `generate_stream`, and the protocol uses the name of a tensor for itself.
+
+    Requests and responses are flat JSON objects. Beside the tensors, a request has the members `id` and `parameters`,
+    and a response has `id`, `model_name` and `model_version`. An input with such a name cannot be sent, and callers do
+    not receive an output with such a name.
+
+    Example:
+        # environment=ContainerEnvironment(inference_type="generate_stream")
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "id" data_type: TYPE_STRING dims: 1 }
+        output { name: "text" data_type: TYPE_STRING dims: 1 }
+
+    Instead:
+        # environment=ContainerEnvironment(inference_type="generate_stream")
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "user_id" data_type: TYPE_STRING dims: 1 }
+        output { name: "text" data_type: TYPE_STRING dims: 1 }
+
+    Limits:
+        The rule does not report an optional input, because a request can omit it.
+    """
+    kind = known_inference_type(context)
+    for tensor in _entry_tensors(context):
+        if tensor.name not in _MEMBERS[tensor.repeated] or getattr(tensor.message, "optional", False):
+            continue
+        whole, loss = (
+            ("requests", "no request can contain the input")
+            if tensor.repeated == "input"
+            else ("responses", "callers do not receive the output")
+        )
+        yield tensor.problem(
+            "name",
+            f"the {tensor.text} has a name that {whole} of the inference_type {kind!r} use for another member, so "
+            f"{loss}",
+            "rename the tensor in the model, or map it to another name in an ensemble, or use the inference_type "
+            "'infer'",
         )
 
 
