@@ -66,6 +66,13 @@ def test_a_stream_with_an_error_among_its_results_failed(run: Run, account: Stre
     assert json.loads(found.out)["messages"] == {"ModelError 200": "out of words"}
 
 
+def test_an_error_within_a_success_ends_bench_before_the_load(run: Run, account: StreamingAccount) -> None:
+    given = ("--input", "PROMPT=hi", "--input", "COUNT=2")
+    found = run("bench", account.endpoint("generate"), "--stream", *given, *LOAD)
+    assert (found.status, found.out) == (1, "")
+    assert "generate expects model to produce exactly 1 response" in found.said
+
+
 def test_a_load_of_the_other_protocol_is_a_usage_error(run: Run, account: StreamingAccount) -> None:
     found = run("bench", account.endpoint(), "--input", "PROMPT=hi", *LOAD)
     assert (found.status, found.out) == (2, "")

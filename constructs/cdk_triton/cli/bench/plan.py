@@ -20,7 +20,7 @@ from cdk_triton.cli.bench.kinds import Arrivals
 from cdk_triton.cli.bench.load import load
 from cdk_triton.cli.bench.measurement import Measurement
 from cdk_triton.cli.bench.report import Report
-from cdk_triton.cli.bench.sender import NO_BOTO3, sender
+from cdk_triton.cli.bench.sender import NO_BOTO3, sender, try_request
 from cdk_triton.cli.bench.sequences import SendStep, Sequences, new_ids
 from cdk_triton.cli.bench.sweep import ends_sweep, knee, rates
 from cdk_triton.cli.endpoints.reading import ReadEndpoint, ServedModel
@@ -31,7 +31,6 @@ from cdk_triton.client.invocation import Invocation
 from cdk_triton.client.kserve import Body
 from cdk_triton.client.names import Target
 from cdk_triton.client.options import InferOptions, single_model
-from cdk_triton.client.runtime import foreign_errors_translated
 from cdk_triton.client.scheduling import SequenceStep
 from cdk_triton.errors import ConfigurationError, InvocationError, InvocationTimeoutError, ModelNotReadyError
 from cdk_triton.sagemaker import gpu_instance
@@ -105,7 +104,8 @@ def run(
     if plan.sequences is not None:
         _require_one(report)
     request_at = partial(_request, plan, body, asked, variant)
-    _try_request(aws, request_at(None if plan.sequences is None else SequenceStep(next(new_ids()), True, True)))
+    step = None if plan.sequences is None else SequenceStep(next(new_ids()), True, True)
+    _try_request(aws, request_at(step), stream=plan.stream)
     if plan.max_rate is not None:
         say(f"{len(plan.rates)} rates from {plan.rate:g}/s to {plan.max_rate:g}/s: up to {plan.time}")
     connected = sender(aws.session, request_at, report.messages, stream=plan.stream)
@@ -138,23 +138,19 @@ def _request(
     return Invocation.of(target, body.inputs, {**options, **body.options}, step)
 
 
-def _try_request(aws: Aws, request: Invocation) -> None:
+def _try_request(aws: Aws, request: Invocation, *, stream: bool) -> None:
     """Send the request once, so that an error that each request has shows before minutes of load.
 
     Raises:
         InvocationError: the request fails, and not for the load that others put on the endpoint.
     """
-    runtime = DirectRuntime(1, session=aws.session, fix=NO_BOTO3)
     try:
-        with foreign_errors_translated(request.where):
-            runtime.invoke_endpoint(**request.arguments)
+        asyncio.run(try_request(aws.session, request, stream=stream))
     except (InvocationTimeoutError, ModelNotReadyError):
         return
     except InvocationError as error:
         if not isinstance(error.__cause__, ClientError) or code_of(error.__cause__) not in _OF_LOAD:
             raise
-    finally:
-        runtime.close()
 
 
 def _answering(endpoint: ReadEndpoint, variant: str | None, component: str | None) -> Sequence[ServedModel]:

@@ -21,7 +21,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from cdk_triton.cli.bench.load import MAX_UNDER_WAY, Streamed
 from cdk_triton.cli.bench.sequences import SendStep
 from cdk_triton.client.aio_runtime import AioRuntime
-from cdk_triton.client.streams import bytes_of
+from cdk_triton.client.runtime import foreign_errors_translated
+from cdk_triton.client.streams import STREAM_PERMISSION, AsyncResultStream, bytes_of
 from cdk_triton.errors import InvocationError, ModelError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from cdk_triton.client.scheduling import SequenceStep
     from cdk_triton.client.signed_calls import Call
 
-__all__ = ["NO_BOTO3", "sender"]
+__all__ = ["NO_BOTO3", "sender", "try_request"]
 
 NO_BOTO3 = "run bench on another machine"
 """The fix for a proxy or a CA bundle of the environment, which would be a part of the measurement."""
@@ -85,6 +86,26 @@ async def sender(
 
     try:
         yield send
+    finally:
+        await runtime.close()
+
+
+async def try_request(session: boto3.Session, request: Invocation, *, stream: bool) -> None:
+    """Send a request once, as the load sends it. A stream is read until its first result.
+
+    Raises:
+        ConfigurationError: the environment sets a proxy or a CA bundle.
+        InvocationError: the request fails.
+    """
+    runtime = await AioRuntime.open(1, session=session, fix=NO_BOTO3)
+    try:
+        with foreign_errors_translated(request.where, STREAM_PERMISSION if stream else ""):
+            if not stream:
+                await runtime.invoke_endpoint(**request.arguments)
+                return
+            sent, response = time.monotonic(), await runtime.invoke_endpoint_with_response_stream(**request.arguments)
+        async with AsyncResultStream(request, response, sent, None) as results:
+            await anext(results, None)
     finally:
         await runtime.close()
 
