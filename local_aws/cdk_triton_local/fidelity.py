@@ -79,10 +79,12 @@ DIFFERENCES = {
         "26.03 on reject, and `--http-max-input-size` is ignored: the server is older than the option and has no such "
         "limit.",
         "Python models run with the Python of this machine, 3.11 or 3.12, and its numpy 1.x; an image has the Python "
-        "of its release (3.8, 3.10 or 3.12) and its own numpy. The models can import the standard library, numpy, "
-        "their own files and, if they have one, their own environment. As in an image, they cannot import packages of "
-        "your virtual environment. The few other packages of an image, such as SciPy from 26.01 on, are missing here. "
-        "The stand-ins for backends can import the packages of the interpreter that runs the local AWS.",
+        "of its release (3.8, 3.10 or 3.12) and its own numpy. Packages beside a model are replaced by their builds "
+        "for this machine, if [`cdk-triton vendor`](recipes.md#a-directory-of-the-model) has installed some. The "
+        "models can import the standard library, numpy, their own files and, if they have one, their own environment. "
+        "As in an image, they cannot import packages of your virtual environment. The few other packages of an image, "
+        "such as SciPy from 26.01 on, are missing here. The stand-ins for backends can import the packages of the "
+        "interpreter that runs the local AWS.",
         "Triton 24.10 does not work with numpy 2. If an unpacked environment has numpy 2, outputs of numbers are empty "
         "(0 bytes), and a request with strings ends the model's process.",
         "The configuration of an ONNX model is not completed from its file, so `config.pbtxt` must contain inputs and "

@@ -233,7 +233,8 @@ def directory(tmp_path: Path) -> Path:
     network = onnx.parser.parse_model(GRAPH).SerializeToString()
     (tokens,) = (block.text for block in blocks_of(NOTEBOOK) if "TritonPythonModel" in block.text)
     directory = tmp_path / "texts"
-    (directory / "models" / "bert").mkdir(parents=True)
+    for name in ("bert", "tokenize/1"):
+        (directory / "models" / name).mkdir(parents=True)
     for name in ("bert.onnx", "sentiment.onnx"):
         (directory / name).write_bytes(network)
     for name in ("tokens.py", "tokenizer.py"):

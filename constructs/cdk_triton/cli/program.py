@@ -18,6 +18,7 @@ from cdk_triton.cli.graph import graph
 from cdk_triton.cli.init import InitCommand, init
 from cdk_triton.cli.invoke import invoke
 from cdk_triton.cli.rehearsal import golden
+from cdk_triton.cli.vendor import vendor
 from cdk_triton.errors import CdkTritonError, RepositoryError, RuleError
 
 __all__ = ["app", "main"]
@@ -56,6 +57,7 @@ app.command("init", cls=InitCommand)(init)
 app.command("validate", epilog="Example: cdk-triton validate models --platform 26.05/ml.g5.xlarge")(validate.validate)
 app.command("config")(config)
 app.command("graph")(graph)
+app.command("vendor")(vendor)
 app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
 app.command("invoke")(invoke)

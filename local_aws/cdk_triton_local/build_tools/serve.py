@@ -21,6 +21,7 @@ from cdk_triton.errors import LocalError
 from cdk_triton_local.build_tools import modules_directory
 from cdk_triton_local.triton.loopback import loopback_library
 from cdk_triton_local.triton.model_data import move_deeper, use_cpu_instances
+from cdk_triton_local.triton.own_builds import use_own_builds
 from cdk_triton_local.triton.server import ServerSettings, TritonServer, free_port
 from cdk_triton_local.triton.server_files import arrange_server_files
 
@@ -103,9 +104,11 @@ def _repository() -> Path:
     root = _root()
     if os.environ.get("SAGEMAKER_MULTI_MODEL") != "true":
         use_cpu_instances(root / "opt/ml/model")
+        use_own_builds(root / "opt/ml/model", _print)
         return root / "opt/ml/model"
     for model in (root / "opt/ml/models").glob("*/model"):
         use_cpu_instances(model)
+        use_own_builds(model, _print)
         move_deeper(model)
     (root / "tmp/sagemaker").mkdir(parents=True, exist_ok=True)
     return root / "tmp/sagemaker"

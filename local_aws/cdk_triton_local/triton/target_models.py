@@ -34,6 +34,7 @@ from cdk_triton_local.triton.model_data import (
     move_deeper,
     use_cpu_instances,
 )
+from cdk_triton_local.triton.own_builds import use_own_builds
 from cdk_triton_local.triton.responses import ErrorResponses, RejectedInvocationError
 from cdk_triton_local.triton.server import TritonServer
 
@@ -275,6 +276,7 @@ class TargetModels:
         except LocalError as error:
             raise self._errors.model_data_unusable(str(error)) from error
         use_cpu_instances(repository)
+        use_own_builds(repository, self._log)
         move_deeper(repository)
 
     def _ask_to_load(self, model: _Model) -> ContainerReply:

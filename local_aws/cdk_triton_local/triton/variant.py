@@ -23,6 +23,7 @@ from cdk_triton_local.triton.model_data import (
     fetch_files,
     use_cpu_instances,
 )
+from cdk_triton_local.triton.own_builds import use_own_builds
 from cdk_triton_local.triton.responses import ErrorResponses
 from cdk_triton_local.triton.server import ServerSettings, TritonServer
 from cdk_triton_local.triton.target_models import TargetModels
@@ -173,6 +174,7 @@ class RunningVariant:
             fetch = fetch_archive if self._container.compressed else fetch_files
             fetch(self._settings.store(self._container.role), self._location, self._repository)
             use_cpu_instances(self._repository)
+            use_own_builds(self._repository, self._settings.log)
         else:
             self._repository.mkdir(parents=True)  # `serve` starts a multi-model server with an empty repository
 

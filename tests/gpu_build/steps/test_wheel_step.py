@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import subprocess
 import sys
 import tarfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +16,7 @@ from build_program.step import BuildError
 from build_program.stop import Stop, StoppedError
 from build_program.work import BuildWork, Journal
 from cdk_triton.python_models.reader.packed_environment import PackedEnvironment, packed_environment
+from wheel_index import WheelIndex
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -32,43 +30,13 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 STEP = {"requirements": "generate/requirements.txt", "target": "generate/env.tar.gz"}
 
 
-class Index:
-    """A directory of hand-made wheels."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-
-    def add(self, name: str, *, requires: str = "", tag: str = "py3-none-any", code: str = "") -> str:
-        """Write a wheel of version 1.0, and return its line of a requirements file."""
-        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
-        info = f"{name}-1.0.dist-info"
-        files = {
-            f"{name}/__init__.py": code,
-            f"{info}/METADATA": metadata + (f"Requires-Dist: {requires}\n" if requires else ""),
-            f"{info}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n",
-            f"{info}/entry_points.txt": f"[console_scripts]\n{name} = {name}:main\n",
-        }
-        record = [f"{path},{_record_hash(text)},{len(text)}" for path, text in files.items()]
-        files[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,"]) + "\n"
-        path = self.directory / f"{name}-1.0-{tag}.whl"
-        with zipfile.ZipFile(path, "w") as archive:
-            for each, text in files.items():
-                archive.writestr(each, text)
-        return f"{name}==1.0 --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}\n"
-
-
-def _record_hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return "sha256=" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
-
-
 @pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WheelIndex:
     """The only place where pip looks; its package numpy is an empty one."""
     (tmp_path / "index").mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
-    return Index(tmp_path / "index")
+    return WheelIndex(tmp_path / "index")
 
 
 @pytest.fixture
@@ -88,7 +56,7 @@ def members(repository: Path) -> dict[str, tarfile.TarInfo]:
 
 
 def test_an_environment_is_packed_as_the_server_wants_it(
-    index: Index, repository: Path, make_work: Make, journal: Journal
+    index: WheelIndex, repository: Path, make_work: Make, journal: Journal
 ) -> None:
     requirements = index.add("words", requires="numpy"), index.add("numpy")
     report = build(repository, make_work(repository), *requirements)
@@ -107,7 +75,7 @@ def test_an_environment_is_packed_as_the_server_wants_it(
 
 
 def test_an_unpacked_environment_works_wherever_it_is(
-    index: Index, repository: Path, make_work: Make, tmp_path: Path
+    index: WheelIndex, repository: Path, make_work: Make, tmp_path: Path
 ) -> None:
     build(repository, make_work(repository), index.add("numpy"), index.add("words", code="SAID = 'hello'\n"))
     place = tmp_path / "some where" / "0"
@@ -119,7 +87,7 @@ def test_an_unpacked_environment_works_wherever_it_is(
     assert done.stdout == f"{place} hello\n"
 
 
-def test_two_builds_give_the_same_bytes(index: Index, repository: Path, make_work: Make) -> None:
+def test_two_builds_give_the_same_bytes(index: WheelIndex, repository: Path, make_work: Make) -> None:
     requirements = [index.add("numpy"), index.add("words"), index.add("letters")]
     archives = []
     for order in (requirements, requirements[::-1]):
@@ -132,7 +100,7 @@ def test_two_builds_give_the_same_bytes(index: Index, repository: Path, make_wor
 
 
 def test_what_cannot_be_installed_is_one_sentence(
-    messages: Messages, index: Index, repository: Path, make_work: Make
+    messages: Messages, index: WheelIndex, repository: Path, make_work: Make
 ) -> None:
     numpy = index.add("numpy")
     index.add("letters")
@@ -151,7 +119,7 @@ def test_what_cannot_be_installed_is_one_sentence(
 
 
 def test_another_python_than_the_image_has_is_told_where_stand_ins_build(
-    index: Index, repository: Path, make_work: Make, journal: Journal
+    index: WheelIndex, repository: Path, make_work: Make, journal: Journal
 ) -> None:
     numpy = index.add("numpy")
     work = make_work(repository)
@@ -169,7 +137,7 @@ def test_another_python_than_the_image_has_is_told_where_stand_ins_build(
 
 
 def test_installing_sees_no_credentials(
-    index: Index, repository: Path, make_work: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    index: WheelIndex, repository: Path, make_work: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "watch").mkdir()
     # Python imports this module in each process that it starts.
@@ -186,7 +154,7 @@ def test_installing_sees_no_credentials(
 
 
 def test_packing_ends_when_the_job_has_to(
-    index: Index, repository: Path, make_work: Make, monkeypatch: pytest.MonkeyPatch
+    index: WheelIndex, repository: Path, make_work: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = make_work(repository)
     packing = wheels._pack

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import platform
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cdk_triton.errors import LocalError
+from wheel_index import WheelIndex
 
 CONFIG = """
 backend: "python"
@@ -46,6 +51,38 @@ def test_a_model_finds_its_own_modules(new_bench: Any, packed: Any, source: str,
     bench = new_bench()
     bench.single("endpoint", packed(archive | {f"model/{name}": content for name, content in files.items()}))
     assert bench.answer("endpoint", 1.0) == [3.0]
+
+
+def test_a_model_finds_the_build_of_a_package_for_this_machine(
+    new_bench: Any, packed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = WheelIndex(tmp_path)
+    own = f"cp3{sys.version_info.minor}"
+    index.add("words", tag="cp310-cp310-manylinux_2_28_x86_64", files={"core.cpython-310-x86_64-linux-gnu.so": ""})
+    for name, value in {"UV_NO_INDEX": "1", "UV_FIND_LINKS": str(tmp_path), "PIP_NO_INDEX": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    index.add(
+        "words",
+        tag=f"{own}-{own}-manylinux_2_17_{platform.machine()}",
+        code="from words.core import NUMBER",
+        files={"core.py": "NUMBER = 2"},
+    )
+    vendor = tmp_path / "vendor"
+    command = [sys.executable, "-m", "cdk_triton", "vendor", str(vendor), "words", "--platform", "24.09/ml.g5.xlarge"]
+    subprocess.run(command, check=True, capture_output=True)
+    source = f"{VENDOR}import words\n{EXECUTE}"
+    installed = {
+        f"model/1/vendor/{path.relative_to(vendor)}": path.read_bytes() for path in vendor.rglob("*") if path.is_file()
+    }
+    bench = new_bench()
+    archive = packed({"model/config.pbtxt": CONFIG, "model/1/model.py": source} | installed)
+    bench.single("endpoint", archive)
+    bench.fleet("fleet", model=archive)
+    assert bench.answer("endpoint", 1.0) == bench.answer("fleet", 1.0, model="model") == [3.0]
+    said = f"model/1/vendor: words 1.0 is the build for Python 3.{sys.version_info.minor} of this machine"
+    assert bench.lines.count(said) == 2
 
 
 def test_a_model_finds_the_standard_library_of_this_machine(new_bench: Any, packed: Any) -> None:

@@ -260,18 +260,14 @@ def _container(context: CheckContext) -> str:
 
 
 def _install(each: ConfiguredModel, modules: Iterable[CompiledModule]) -> str:
-    """The command that replaces the packages: without `--upgrade`, pip keeps what is in the directory."""
-    context = each.context
-    release = known_release(context.platform)
-    python = "" if release is None or "python" in release.assumed else f" --python-version {release.python}"
-    processor = "x86_64" if context.platform is None else _PROCESSORS[context.platform.instance.host]
-    packages = sorted({_package(model_files(context)[each.name], module.path) for module in modules})
+    """The command that replaces the packages."""
+    platform = each.context.platform
+    release = "RELEASE" if platform is None or platform.release is None else platform.release
+    instance = "INSTANCE" if platform is None else platform.instance_type
+    packages = sorted({_package(model_files(each.context)[each.name], module.path) for module in modules})
     directory = packages[0].parent
     names = [package.name for package in packages if package.parent == directory]
-    return (
-        f"install for the container: pip install --upgrade --target {directory} --only-binary :all:{python} "
-        f"--platform manylinux_2_28_{processor} --platform manylinux2014_{processor} {' '.join(names)}"
-    )
+    return f"install for the container: cdk-triton vendor {directory} {' '.join(names)} --platform {release}/{instance}"
 
 
 def _package(files: Files, module: PurePosixPath) -> PurePosixPath:
