@@ -33,11 +33,13 @@ class Request:
         action: the action.
         resource: the ARN, `*` for an action without resources, or None for any resource of the action.
         context: the condition keys that the service sends, beyond those of every request.
+        owner: the account that owns the resource; None for the account of the principal.
     """
 
     action: str
     resource: str | None
-    context: Mapping[str, str] = field(default_factory=dict, hash=False)
+    context: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict, hash=False)
+    owner: str | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ def judge(decisions: Iterable[Decision], account: str) -> list[Verdict]:
             "action": each.request.action,
             "resource": each.request.resource,
             "account": account,
+            "owner": each.request.owner or account,
             "context": {**_of_every_request(each.principal, account), **each.request.context},
             "identity": [number(policy) for policy in each.policies.identity],
             "boundary": number(each.policies.boundary),

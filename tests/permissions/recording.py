@@ -33,7 +33,7 @@ BOOKKEEPING: Final = {
 
 DEPLOYMENT: Final = document(json.loads((ROOT / "docs" / "assets" / "deployment_policy.json").read_text()))
 
-Key = tuple[str, str, str | None, tuple[tuple[str, str], ...], Policies]
+Key = tuple[str, str, str | None, tuple[tuple[str, str | tuple[str, ...]], ...], Policies]
 
 
 class Recording:

@@ -18,6 +18,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 from tests.hosting.conftest import ROOT
+from tests.permissions.judging import Decision, Policies, Request, document, judge
 from tests.security.everything import IRELAND, add_everything
 
 from cdk_triton import add_vpc_endpoints
@@ -268,6 +269,42 @@ def test_roles_are_passed_to_known_services_only() -> None:
     assert conditions["ServiceLinkedRole"]["StringEquals"]["iam:AWSServiceName"] == (
         "sagemaker.application-autoscaling.amazonaws.com"
     )
+
+
+def judged(*requests: Request) -> list[str]:
+    """The actions that the policy allows, as another project's simulator of IAM decides."""
+    account = str(IRELAND.account)
+    role, identity = f"arn:aws:iam::{account}:role/cfn-exec-role", (document(policy()),)
+    key = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "kms:*", "Resource": "*"}
+    of_key = document({"Version": "2012-10-17", "Statement": [key]})  # "Default key policy" in KMS's guide
+
+    def decision(request: Request) -> Decision:
+        of_resource = of_key if request.action.startswith("kms:") else None
+        return Decision(role, request, Policies(identity, resource=of_resource), "")
+
+    verdicts = judge(map(decision, requests), account)
+    assert {
+        request.action: verdict.error for request, verdict in zip(requests, verdicts, strict=True) if verdict.error
+    } == {}
+    return [each.action for each, verdict in zip(requests, verdicts, strict=True) if verdict.allowed]
+
+
+@pytest.mark.slow
+def test_the_handlers_may_do_what_they_declare() -> None:
+    """Each action on any resource, with the condition keys of the service authorization reference."""
+    types = set(re.findall(r"`(AWS::[\w:]+)`", page())) - NO_LISTS
+    not_set = {action for name in types & {*NOT_SET} for each in NOT_SET[name].values() for action in each}
+    declared_actions = {action for name in types for action in declared(name)}
+    context = {
+        "iam:PassRole": {"iam:PassedToService": "states.amazonaws.com"},
+        "iam:CreateServiceLinkedRole": {"iam:AWSServiceName": "sagemaker.application-autoscaling.amazonaws.com"},
+        "kms:Decrypt": {"kms:ViaService": "states.eu-west-1.amazonaws.com"},
+        "kms:GenerateDataKey": {"kms:ViaService": "states.eu-west-1.amazonaws.com"},
+    }
+    wanted = sorted(declared_actions - (not_set - actions()))
+
+    assert judged(*(Request(action, None, context.get(action, {})) for action in wanted)) == wanted
+    assert judged(*(Request(action, None) for action in context)) == []
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: AGPL-3.0-or-later
 //
 // Judges calls by IAM policies with @cloud-copilot/iam-simulate. Reads from standard input
-//   {"policies": [policy, ...], "requests": [{"principal", "action", "resource", "account", "context",
+//   {"policies": [policy, ...], "requests": [{"principal", "action", "resource", "account", "owner", "context",
 //    "identity": [number of a policy, ...], "boundary": number or null, "resourcePolicy": number or null}, ...]}
 // and writes [{"allowed", "error", "ignored": [context key, ...], "grants": [grant, ...]}, ...] in the order of the
 // requests. A grant is a statement of an identity policy that allows the request, with the parts of it that match:
@@ -30,7 +30,7 @@ async function judged(request) {
       request: {
         principal: request.principal,
         action: request.action,
-        resource: { resource, accountId: request.account },
+        resource: { resource, accountId: request.owner },
         contextVariables: request.context
       },
       identityPolicies: request.identity.map(named),
