@@ -146,7 +146,8 @@ def _of_another_python(words: str, repository: Path | None) -> str:
         tag = _TAG.search(file.name)
         if tag is not None and int(tag["minor"]) != sys.version_info.minor:
             other = f"{file.relative_to(repository)} is for Python 3.{tag['minor']}"
-            return f"; {other}, but the local AWS runs models with the Python that started it"
+            own = "the local AWS runs models with the Python that started it"
+            return f"; {other}, but {own}: `cdk-triton vendor` installs packages for both"
     return ""
 
 
