@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cdk_triton_local.front import Call
 
-__all__ = ["passed_roles", "requests_of"]
+__all__ = ["IAM_SERVICES", "S3_ACTIONS", "passed_roles", "requests_of"]
 
 IAM_SERVICES: Final = {
     "stepfunctions": "states",

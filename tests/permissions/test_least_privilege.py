@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import reduce
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import boto3
 import pytest
 from aws_cdk.assertions import Template
 from tests.hosting.conftest import ROOT
 from tests.permissions.callers import add_callers
 from tests.permissions.demands import decisions_of, demands
 from tests.permissions.judging import Decision, Verdict, document, judge
+from tests.permissions.requests import IAM_SERVICES, S3_ACTIONS
 from tests.permissions.templates import ACCOUNT, Templates
 from tests.security.everything import add_everything
 
@@ -123,6 +126,28 @@ def test_the_handler_needs_what_its_calls_need() -> None:
 
     demanded = {action for demand in demands() if demand.made_by == HANDLER for action in demand.actions}
     assert demanded == {action for call in recorded for action in call["actions"]}
+
+
+def test_a_publisher_needs_what_the_commands_of_a_fleet_call() -> None:
+    commands = (ROOT / "constructs" / "cdk_triton" / "cli" / "fleet").glob("*.py")
+    source = "".join(path.read_text(encoding="utf-8") for path in commands)
+    called = set()
+    for service in ("cloudformation", "s3", "stepfunctions"):
+        client = boto3.client(service, region_name="eu-west-1")  # type: ignore[call-overload]  # known names only
+        for method, name in client.meta.method_to_api_mapping.items():
+            if f".{method}(" in source:
+                called |= {*S3_ACTIONS.get(name, ())} or {f"{IAM_SERVICES.get(service, service)}:{name}"}
+
+    rows = [demand for demand in demands() if re.fullmatch(demand.roles, "PublishesAll") and not demand.denied]
+    demanded = {action for demand in rows for action in demand.actions}
+    assert demanded - called == {
+        "kms:Decrypt",  # by S3 and Step Functions, for the caller
+        "kms:GenerateDataKey",
+        "s3:AbortMultipartUpload",  # by an upload in parts
+        "s3:ListBucket",  # by a paginator
+        "states:StopExecution",  # by a person
+    }
+    assert called <= demanded
 
 
 @pytest.fixture(name="result", scope="module")
