@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -231,6 +233,63 @@ def test_a_caller_that_stops_reading_closes_the_connection_of_an_event_loop(stre
             assert await asyncio.to_thread(streaming.left.wait, 20)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("how", ["close", "go on"])
+def test_a_stream_has_one_reader_whom_close_wakes(streaming: Streaming, how: str, messages: Messages) -> None:
+    streaming.parts = [event("a"), None, event("b")]
+    results = TritonClient("texts").stream(HI)
+    found: list[str] = []
+    rejected: list[Exception] = []
+
+    def read() -> None:
+        try:
+            found.extend(result["TEXT"][0].decode() for result in results)
+        except CdkTritonError as error:
+            rejected.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    deadline = time.monotonic() + 20
+    while not rejected and time.monotonic() < deadline:
+        threading.Event().wait(0.01)
+    if how == "close":
+        results.close()
+    else:
+        streaming.go_on.set()
+    for reader in readers:
+        reader.join(20)
+        assert not reader.is_alive()
+    assert [type(error) for error in rejected] == [ConfigurationError]
+    messages.record("ConfigurationError", str(rejected[0]))
+    assert found == (["a"] if how == "close" else ["a", "b"])
+    assert list(results) == []
+
+
+@pytest.mark.parametrize("how", ["close", "go on"])
+def test_a_stream_of_an_event_loop_has_one_reader_too(streaming: Streaming, how: str) -> None:
+    async def main() -> list[str]:
+        async with AsyncTritonClient("texts") as client:
+            results = await client.stream(HI)
+            found = [(await anext(results))["TEXT"][0].decode()]
+
+            async def read() -> None:
+                async for result in results:
+                    found.append(result["TEXT"][0].decode())
+
+            reader = asyncio.create_task(read())
+            await asyncio.sleep(0)
+            with pytest.raises(ConfigurationError, match="another thread or task waits"):
+                await anext(results)
+            if how == "close":
+                results.close()
+            streaming.go_on.set()
+            await asyncio.wait_for(reader, 20)
+            return found
+
+    streaming.parts = [event("a"), None, event("b")]
+    assert asyncio.run(main()) == (["a"] if how == "close" else ["a", "b"])
 
 
 BROKEN = [

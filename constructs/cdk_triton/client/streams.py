@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from cdk_triton.client.runtime import foreign_errors_translated
-from cdk_triton.errors import InvocationError, InvocationTimeoutError
+from cdk_triton.errors import ConfigurationError, InvocationError, InvocationTimeoutError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +50,8 @@ class _Stream:
         self._count = 0
         self._reader = invocation.reader(response, contract)
         self._body = response["Body"]
+        self._reading = threading.Lock()
+        self._is_closed = False
         # A caller that only stops reading drops this object, which has to close the connection, too.
         self._end = weakref.finalize(self, self._body.close)
         self._end.atexit = False
@@ -62,6 +65,38 @@ class _Stream:
     def first_result_seconds(self) -> float | None:
         """The time from sending the request to its first result, in seconds; None before the first result."""
         return self._first
+
+    def close(self) -> None:
+        """Close the connection; there are no further results. A thread or task that waits for one gets none."""
+        self._is_closed = True
+        if self._reading.acquire(blocking=False):
+            self._end()
+            self._reading.release()
+        else:
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        """End the wait of the reader."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _one_reader(self) -> Iterator[None]:
+        """Read one result within the context, which closes the stream after an error, unless `close` caused it."""
+        if not self._reading.acquire(blocking=False):
+            raise ConfigurationError(
+                f"{self._where}: another thread or task waits for the next result of this stream: read a stream from "
+                "one at a time"
+            )
+        try:
+            yield
+        except BaseException as error:
+            was_closed, self._is_closed = self._is_closed, True
+            if not was_closed or not isinstance(error, Exception):
+                raise
+        finally:
+            self._reading.release()
+            if self._is_closed:  # by this reader, or meanwhile by another thread
+                self.close()
 
     def _arrived(self, result: InferenceResult) -> InferenceResult:
         if self._first is None:
@@ -111,24 +146,25 @@ class ResultStream(_Stream, Iterator["InferenceResult"]):
 
         Raises:
             ModelError: the next answer of the model is an error, or the container broke the stream off.
+            ConfigurationError: another thread waits for the next result.
             InvocationTimeoutError: nothing arrived in time.
             InvocationError: the connection broke, or the bytes are not an answer of Triton.
         """
         result = None
-        try:
-            with self._errors_translated():
-                result = next(self._results, None)
-        finally:
-            if result is None:
-                self.close()
+        with self._one_reader():
+            if not self._is_closed:
+                with self._errors_translated():
+                    result = next(self._results, None)
+            self._is_closed = self._is_closed or result is None
         if result is None:
             raise StopIteration
         return self._arrived(result)
 
-    def close(self) -> None:
-        """Close the connection; there are no further results."""
-        self._results = iter(())
-        self._end()
+    def _interrupt(self) -> None:
+        # Closing waits for the reader. Since 2.3, urllib3 can wake it; an older one lets it wait for the next bytes.
+        raw: Any = getattr(self._body, "_raw_stream", None)
+        with suppress(AttributeError, ValueError, RuntimeError, OSError):
+            raw.shutdown()
 
     def __enter__(self) -> Self:
         return self
@@ -148,25 +184,21 @@ class AsyncResultStream(_Stream, AsyncIterator["InferenceResult"]):
         self, invocation: Invocation, response: Mapping[str, Any], sent: float, contract: Contract | None
     ) -> None:
         super().__init__(invocation, response, sent, contract)
-        self._results: AsyncIterator[InferenceResult] | None = _async_results_of(self._reader, self._body)
+        self._results: AsyncIterator[InferenceResult] = _async_results_of(self._reader, self._body)
 
     async def __anext__(self) -> InferenceResult:
         """Wait for the next result, as `ResultStream.__next__` does, with the same errors."""
         result = None
-        try:
-            if self._results is not None:
+        with self._one_reader():
+            if not self._is_closed:
                 with self._errors_translated():
                     result = await anext(self._results, None)
-        finally:
-            if result is None:
-                self.close()
+            self._is_closed = self._is_closed or result is None
         if result is None:
             raise StopAsyncIteration
         return self._arrived(result)
 
-    def close(self) -> None:
-        """Close the connection; there are no further results."""
-        self._results = None
+    def _interrupt(self) -> None:
         self._end()
 
     async def __aenter__(self) -> Self:
