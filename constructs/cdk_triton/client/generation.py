@@ -159,7 +159,7 @@ class AnswerReader:
         self._where, self._content_type, self._variant = where, content_type, variant
         self._contract = contract
         self._has_events = content_type.startswith(_EVENTS)
-        self._rest = b""
+        self._rest = bytearray()
 
     def feed(self, data: bytes) -> Iterator[InferenceResult]:
         """Return the results that these bytes complete.
@@ -168,10 +168,13 @@ class AnswerReader:
             ModelError: the next answer of the model is an error.
             InvocationError: the bytes are not an answer of Triton.
         """
+        # Only here can an event end: a large one comes in many parts, and is not to be searched again for each.
+        searched = max(0, len(self._rest) - len(_END_OF_EVENT) + 1)
         self._rest += data
-        if not self._has_events:
+        if not self._has_events or (last := self._rest.rfind(_END_OF_EVENT, searched)) < 0:
             return
-        *events, self._rest = self._rest.split(_END_OF_EVENT)
+        events = bytes(self._rest[:last]).split(_END_OF_EVENT)
+        del self._rest[: last + len(_END_OF_EVENT)]
         for event in events:
             if (text := _data(event)) is not None:
                 yield self._result(text)
@@ -187,14 +190,15 @@ class AnswerReader:
             yield self._whole()
         elif self._rest.strip():
             raise InvocationError(
-                f"{self._where}: the answer ends within an event, after {self._rest[-40:]!r}: look at the log of the "
-                "endpoint, and decide whether to call again, because the model has run"
+                f"{self._where}: the answer ends within an event, after {bytes(self._rest[-40:])!r}: look at the log "
+                "of the endpoint, and decide whether to call again, because the model has run"
             )
 
     def _whole(self) -> InferenceResult:
-        if self._content_type.startswith(CONTENT_TYPE) and not _is_of_infer(self._rest):
-            return self._result(self._rest)
-        return payload.decode(self._rest, self._content_type, variant=self._variant, where=self._where)
+        whole = bytes(self._rest)
+        if self._content_type.startswith(CONTENT_TYPE) and not _is_of_infer(whole):
+            return self._result(whole)
+        return payload.decode(whole, self._content_type, variant=self._variant, where=self._where)
 
     def _result(self, text: bytes) -> InferenceResult:
         try:
