@@ -195,6 +195,21 @@ def test_results_arrive_before_the_answer_ends_on_an_event_loop(streaming: Strea
     asyncio.run(main())
 
 
+def test_open_streams_do_not_keep_other_requests_waiting(streaming: Streaming) -> None:
+    async def main() -> list[str]:
+        async with AsyncTritonClient("texts", concurrency=1) as client, await client.stream(HI) as first:
+            await anext(first)
+            async with await client.stream(HI) as second:
+                await anext(second)
+                streaming.parts = [event("c")]
+                one = await client.generate(HI)
+            streaming.go_on.set()
+            return words([one, *[result async for result in first]])
+
+    streaming.parts = [event("a"), None, event("b")]
+    assert asyncio.run(asyncio.wait_for(main(), 20)) == ["c", "b"]
+
+
 @pytest.mark.parametrize("how", ["break", "close", "never read"])
 def test_a_caller_that_stops_reading_closes_the_connection(streaming: Streaming, how: str) -> None:
     streaming.parts = [event("x" * 100_000)] * 1000

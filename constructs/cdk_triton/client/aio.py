@@ -57,7 +57,8 @@ class AsyncTritonClient:
 
     Args:
         endpoint_name: the name of the endpoint, not its ARN.
-        concurrency: how many requests are sent at the same time; the others wait.
+        concurrency: how many requests wait for their answers at the same time; the others wait to be sent. A stream
+            that has begun does not count.
         input_location: see `TritonClient`.
         s3: see `TritonClient`.
 

@@ -35,16 +35,20 @@ class AioRuntime:
     Args:
         calls: writes and reads calls.
         session: sends them.
+        most: how many calls wait for their answers at the same time.
     """
 
-    def __init__(self, calls: SignedCalls, session: aiohttp.ClientSession) -> None:
+    def __init__(self, calls: SignedCalls, session: aiohttp.ClientSession, most: int) -> None:
         self._calls, self._session = calls, session
+        # Not a limit of aiohttp's connections: a stream keeps its own for minutes, and what waits for one has no
+        # time limit. So a task that calls while it reads a stream would wait for itself.
+        self._turns = asyncio.Semaphore(most)
         self._renewal: asyncio.Task[ReadOnlyCredentials] | None = None
 
     @classmethod
     async def open(
         cls,
-        connections: int,
+        most: int,
         *,
         read_timeout: float = READ_TIMEOUT_SECONDS,
         session: boto3.Session | None = None,
@@ -53,7 +57,7 @@ class AioRuntime:
         """Make a runtime.
 
         Args:
-            connections: the maximum number of connections.
+            most: how many calls wait for their answers at the same time; a stream counts until it begins.
             read_timeout: seconds that the answer may take.
             session: the boto3 session that has region and credentials; by default boto3's default session.
             fix: what to do instead if only boto3 can be used, for the message.
@@ -72,11 +76,11 @@ class AioRuntime:
         # Reading the authorities takes a tenth of a second, and plain HTTP, as of the local AWS, does not need them.
         tls = await asyncio.to_thread(_tls_context) if calls.url.startswith("https:") else True
         http = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=connections, ssl=tls),
+            connector=aiohttp.TCPConnector(limit=0, ssl=tls),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=read_timeout),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-        return cls(calls, http)
+        return cls(calls, http, most)
 
     async def invoke_endpoint(self, **arguments: Any) -> dict[str, Any]:
         """Call InvokeEndpoint, with the arguments of boto3's method.
@@ -102,11 +106,12 @@ class AioRuntime:
             ClientError: the answer is an error.
             BotoCoreError: there is no connection or no answer.
         """
-        response = await self._post(call)
-        if response.status >= 300:
-            with _errors_translated(call.url):
-                answer = await response.read()
-            return self._calls.read(_STREAM, response.status, response.headers, answer)
+        async with self._turns:
+            response = await self._post(call)
+            if response.status >= 300:
+                with _errors_translated(call.url):
+                    answer = await response.read()
+                return self._calls.read(_STREAM, response.status, response.headers, answer)
         events = self._calls.events(_STREAM)
         members = self._calls.members(_STREAM, response.headers)
         return {**members, "Body": AioEventStream(response, events, call.url)}
@@ -133,7 +138,7 @@ class AioRuntime:
             ClientError: the answer is an error.
             BotoCoreError: there is no connection or no answer.
         """
-        async with await self._post(call) as response:
+        async with self._turns, await self._post(call) as response:
             with _errors_translated(call.url):
                 answer = await response.read()
         return self._calls.read(operation, response.status, response.headers, answer)

@@ -176,8 +176,8 @@ class ResultStream(_Stream, Iterator["InferenceResult"]):
 class AsyncResultStream(_Stream, AsyncIterator["InferenceResult"]):
     """The results of one request, each as it arrives, for `async for`.
 
-    `AsyncTritonClient.stream` returns it. It is a `ResultStream` in all else. Until it is closed, it takes one of the
-    client's `concurrency` connections.
+    `AsyncTritonClient.stream` returns it. It is a `ResultStream` in all else. Once it has begun, it does not count
+    towards the client's `concurrency`.
     """
 
     def __init__(
