@@ -42,6 +42,7 @@ class Recorded:
         """Whether each recorded action is allowed."""
         decisions = list(self.recording.decisions.values())
         verdicts = judge(decisions, self.aws.account)
+        assert not any(verdict.ignored for verdict in verdicts)
         return {each.request.action: verdict.allowed for each, verdict in zip(decisions, verdicts, strict=True)}
 
 
