@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -250,3 +251,39 @@ def test_an_identifier_that_the_model_gets_in_another_type(
 def test_an_identifier_that_the_model_gets_as_it_is(endpoint: Any, tmp_path: Path, kind: str, sequence_id: Any) -> None:
     with with_identifiers(tmp_path, endpoint, kind).sequence(sequence_id):
         pass
+
+
+FLAT = """
+backend: "python"
+max_batch_size: 4
+input { name: "x" data_type: TYPE_FP32 dims: [ 2, 3 ] }
+input { name: "text" data_type: TYPE_STRING dims: [ 1 ] }
+input { name: "open" data_type: TYPE_INT64 dims: [ -1 ] }
+output { name: "x" data_type: TYPE_FP32 dims: [ 2, 3 ] }
+"""
+
+
+@pytest.mark.parametrize(
+    "x",
+    [[1, 2, 3, 4, 5, 6], np.arange(1, 7, dtype=np.float32), [[1, 2, 3], [4, 5, 6]]],
+    ids=["list", "array", "shaped"],
+)
+def test_a_stream_takes_the_elements_without_their_shape(endpoint: Any, answer: Any, tmp_path: Path, x: Any) -> None:
+    sent: list[Any] = []
+
+    def handle(_: Any, body: bytes) -> Any:
+        sent.append(json.loads(body))
+        return answer(b'{"x": [1, 2, 3, 4, 5, 6]}', "application/json")
+
+    endpoint.handle = handle
+    client = TritonClient("texts", endpoint.runtime()).for_repository(repository(tmp_path, model=FLAT))
+    client.generate({"x": x, "text": "a", "open": [7, 8]})
+    assert sent == [{"x": [1, 2, 3, 4, 5, 6], "text": ["a"], "open": [7, 8]}]
+
+
+@pytest.mark.parametrize("x", [[1, 2, 3, 4, 5], np.zeros((3, 2), np.float32), [0] * 30])
+def test_a_stream_rejects_elements_of_another_tensor(endpoint: Any, tmp_path: Path, messages: Messages, x: Any) -> None:
+    client = TritonClient("texts", endpoint.runtime()).for_repository(repository(tmp_path, model=FLAT))
+    with messages.raises(ConfigurationError):
+        client.stream({"x": x, "text": "a", "open": 7})
+    assert endpoint.requests == []

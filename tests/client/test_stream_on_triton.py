@@ -170,8 +170,10 @@ def test_the_server_makes_the_shapes_that_the_client_expects(
 
     assert shape("FIXED", 3, 2, 3) == "[3, 2, 3]"
     assert shape("FIXED", 2, 3) == "[1, 2, 3]"
+    assert shape("FIXED", 18) == "[3, 2, 3]"
     assert shape("OPEN", 5) == "[1, 5]"
     assert shape("TWO", 1, 7) == "[1, 1, 7]"
+    assert shape("TWO", 7) == "[1, 1, 7]"
     for name, sizes in {"OPEN": (2, 5), "TWO": (2, 3)}.items():
         with messages.raises(ConfigurationError):
             shape(name, *sizes)

@@ -59,8 +59,8 @@ class TensorContract:
         Raises:
             ConfigurationError: the type or the shape does not fit.
         """
-        array = self._typed(value)
-        found = self._completed(array.shape, max_batch_size)
+        array = self.typed(value)
+        found = self.completed(array.shape, max_batch_size)
         if found is None:
             batch = f" after a batch dimension from 1 to {max_batch_size}" if max_batch_size else ""
             raise ConfigurationError(
@@ -69,7 +69,8 @@ class TensorContract:
             )
         return array.reshape(found)
 
-    def _completed(self, shape: tuple[int, ...], max_batch_size: int) -> tuple[int, ...] | None:
+    def completed(self, shape: tuple[int, ...], max_batch_size: int) -> tuple[int, ...] | None:
+        """Return a shape with the dimensions that may be omitted; None: it does not fit."""
         ones = len(self.dims) - len(_without_ones_at_the_end(self.dims))
         for omitted in range(ones + 1):
             full = shape + (1,) * omitted
@@ -87,7 +88,12 @@ class TensorContract:
             dim in (-1, size) for dim, size in zip(self.dims, shape, strict=True)
         )
 
-    def _typed(self, value: Any) -> npt.NDArray[Any]:
+    def typed(self, value: Any) -> npt.NDArray[Any]:
+        """Return a value as an array of the tensor's type.
+
+        Raises:
+            ConfigurationError: the type does not fit.
+        """
         import numpy as np
 
         if isinstance(value, np.ndarray):

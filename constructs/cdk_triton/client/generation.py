@@ -74,11 +74,12 @@ def flattened(contract: Contract, inputs: Mapping[str, Any]) -> dict[str, npt.ND
     Raises:
         ConfigurationError: an input does not fit the model's configuration, or the server would give it another shape.
     """
+    if isinstance(inputs, Mapping):
+        inputs = {name: _shaped(contract, name, value) for name, value in inputs.items()}
     flat = {}
     for name, array in contract.complete(inputs).items():
         declared = contract.inputs[name].dims
-        dims = (-1, *declared) if contract.max_batch_size else declared
-        made = _shape_in_server(dims, array.size)
+        made = _shape_in_server(_dims(contract, name), array.size)
         if made != array.shape:
             raise ConfigurationError(
                 f"input '{name}' has the shape {list(array.shape)}, but the generate protocol has no shapes, and from "
@@ -87,6 +88,21 @@ def flattened(contract: Contract, inputs: Mapping[str, Any]) -> dict[str, npt.ND
             )
         flat[name] = array.ravel()
     return flat
+
+
+def _shaped(contract: Contract, name: str, value: Any) -> Any:
+    """A value without dimensions, or with one, in the shape that the server gives it if its own does not fit."""
+    if name not in contract.inputs:
+        return value  # which the contract rejects
+    array = contract.inputs[name].typed(value)
+    made = _shape_in_server(_dims(contract, name), array.size)
+    is_flat = array.ndim < 2 and contract.inputs[name].completed(array.shape, contract.max_batch_size) is None
+    return array.reshape(made) if is_flat and math.prod(made) == array.size else array
+
+
+def _dims(contract: Contract, name: str) -> tuple[int, ...]:
+    declared = contract.inputs[name].dims
+    return (-1, *declared) if contract.max_batch_size else declared
 
 
 def _shape_in_server(dims: Sequence[int], count: int) -> tuple[int, ...]:
