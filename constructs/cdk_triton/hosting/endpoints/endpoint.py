@@ -36,6 +36,7 @@ from cdk_triton.hosting.endpoints.variants.variant_set import (
     check_shadow,
     production_variants,
     warn_about_networks,
+    warn_about_protocols,
     warn_about_shadow,
     warn_about_stacks,
     warn_about_storage,
@@ -154,6 +155,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         if encryption_key is not None and is_of_another_account(encryption_key, stack_of(self).account):
             warn_about_key(self, encryption_key, "the deploying role to create grants for SageMaker (kms:CreateGrant)")
         warn_about_networks(self, served)
+        warn_about_protocols(self, served)
         warn_about_target_models(self, self._variants)
         if metrics_config is not None:
             metrics_config._warn(self)

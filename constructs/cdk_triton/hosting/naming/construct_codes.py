@@ -10,6 +10,7 @@ from typing import Final
 
 from cdk_triton.checks.documentation import ConstructCode
 from cdk_triton.hosting.naming.component_codes import COMPONENT_CODES
+from cdk_triton.hosting.naming.variant_codes import VARIANT_CODES
 from cdk_triton.triton.findings import Severity
 
 __all__ = ["CONSTRUCT_CODES"]
@@ -354,13 +355,6 @@ _OTHER_CODES: Final = (
         "Roll back and promote",
     ),
     ConstructCode(
-        "cdk-triton:ShadowWithoutCopies",
-        "the shadow of an endpoint has the weight 0",
-        "SageMaker copies no request to the shadow, but you pay for its instances. Give it a positive initial_weight, "
-        "or remove it.",
-        "Endpoints and variants",
-    ),
-    ConstructCode(
         "cdk-triton:SharedMemory",
         "the Python models of a multi-model endpoint do not fit into the container's shared memory together",
         "Each instance of a Python model takes shm_default_byte_size bytes of the container's 64 MB of /dev/shm. If "
@@ -377,14 +371,6 @@ _OTHER_CODES: Final = (
         "meanwhile the other ensembles answer more slowly. Give the inner models of each ensemble names that no other "
         "ensemble uses. Or serve with 24.11 or newer, and set PYTHONDONTWRITEBYTECODE to 1.",
         "Multi-model endpoints",
-    ),
-    ConstructCode(
-        "cdk-triton:StateOnSeveralInstances",
-        "a model with a sequence batcher may run on several instances or copies",
-        "SageMaker sends each request to any instance or copy, which does not know the state of another one. Serve "
-        "such a model as a single model on one variant with one instance, or in a component with one copy, and without "
-        "scaling.",
-        "Calling an endpoint",
     ),
     ConstructCode(
         "cdk-triton:StaysAtZero",
@@ -414,20 +400,6 @@ _OTHER_CODES: Final = (
         "Updates",
     ),
     ConstructCode(
-        "cdk-triton:VariantsInDifferentNetworks",
-        "the models of an endpoint's variants differ in subnets or isolation",
-        "AWS does not document whether one endpoint accepts such models. Give them the same network, or try "
-        "create-endpoint-config with both, which starts no instance.",
-        "Network and data",
-    ),
-    ConstructCode(
-        "cdk-triton:VariantsServeDifferentModels",
-        "variants of one endpoint serve different target models",
-        "A request that names no variant fails if it reaches a variant without its target model. Give all variants "
-        "but one the weight 0, and let callers name the variant.",
-        "Endpoints and variants",
-    ),
-    ConstructCode(
         "cdk-triton:VolumeSize",
         "volume_size is given for an instance type with local NVMe disks",
         "As far as is known, SageMaker rejects a volume size for such types. Remove volume_size, or try it in your "
@@ -443,5 +415,5 @@ _OTHER_CODES: Final = (
     ),
 )
 
-CONSTRUCT_CODES: Final = tuple(sorted((*_OTHER_CODES, *COMPONENT_CODES)))
+CONSTRUCT_CODES: Final = tuple(sorted((*_OTHER_CODES, *COMPONENT_CODES, *VARIANT_CODES)))
 """In the order of their names."""

@@ -27,6 +27,7 @@ __all__ = [
     "check_shadow",
     "production_variants",
     "warn_about_networks",
+    "warn_about_protocols",
     "warn_about_shadow",
     "warn_about_stacks",
     "warn_about_storage",
@@ -39,6 +40,7 @@ SHADOW_WARNING = "cdk-triton:ShadowWithoutCopies"
 STACKS_WARNING = "cdk-triton:ModelInAnotherStack"
 KEY_WARNING = "cdk-triton:EncryptionKeyOfLocalDisks"
 NETWORKS_WARNING = "cdk-triton:VariantsInDifferentNetworks"
+PROTOCOLS_WARNING = "cdk-triton:VariantsSpeakDifferentProtocols"
 
 
 def production_variants(
@@ -180,6 +182,29 @@ def _network_settings(model: ITritonModel) -> str | None:
     network = stack_of(resource).resolve(resource.vpc_config)
     subnets = sorted(map(json.dumps, network["subnets"])) if network else None
     return json.dumps([subnets, bool(resource.enable_network_isolation)])
+
+
+def warn_about_protocols(construct: IConstruct, variants: Sequence[TritonVariant]) -> None:
+    """Warn if a request, or its copy for the shadow, may reach a container that does not read it.
+
+    Variants without weight get only the requests that name them. Of models that are not of this library, the
+    inference type is not known.
+    """
+    reached = [variant for variant in variants if is_token(variant.initial_weight) or variant.initial_weight > 0]
+    models = [(variant.variant_name, model) for variant in reached for model in variant.models]
+    spoken: dict[str, dict[str, None]] = {}
+    for name, model in models:
+        inference_type = "infer" if model.is_multi_model else getattr(model, "inference_type", None)
+        if inference_type is not None:
+            spoken.setdefault(inference_type, {})[name] = None
+    if len(spoken) > 1:
+        shown = [f"{each!r} in {in_words(map(repr, names), 'and')}" for each, names in spoken.items()]
+        Annotations.of(construct).add_warning_v2(
+            PROTOCOLS_WARNING,
+            f"the inference_type is {in_words(shown, 'but')}, and a container answers the requests of another "
+            "inference_type with an error or in another form. Give all models the same inference_type, or give one "
+            "variant the weight 0 and let callers name the variant, or serve the models on two endpoints",
+        )
 
 
 def acknowledge_local_disks(config: IConstruct, variants: Sequence[TritonVariant]) -> None:
