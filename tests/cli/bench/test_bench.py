@@ -187,6 +187,18 @@ def test_cold_loads_are_the_first_request_against_the_second(run: Run, world: Wo
     assert all(each["first_seconds"] > 0 and each["second_seconds"] > 0 for each in rows)
 
 
+def test_cold_loads_send_all_that_a_request_in_a_file_has(run: Run, world: World, tmp_path: Path) -> None:
+    before, file = len(world.echo.asked), tmp_path / "request.json"
+    tensor = {"name": "IMAGE", "datatype": "UINT8", "shape": [1, 1], "data": [1]}
+    parameters = {"mode": "fast", "priority": 2, "timeout": 1500}
+    file.write_text(json.dumps({"id": "r-7", "inputs": [tensor], "parameters": parameters}))
+    found = run("bench", "fleet", "--cold", "--target-model", "image", "--data", file)
+    assert found.status == 0, found.err
+    heads = [json.JSONDecoder().raw_decode(each.body.decode("latin-1"))[0] for each in world.echo.asked[before:]]
+    assert [head["id"] for head in heads] == ["r-7"] * 2
+    assert all(parameters.items() <= head["parameters"].items() for head in heads)
+
+
 def test_the_parts_of_a_cold_load_are_awaited(run: Run, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """CloudWatch has nothing at first, then one load of two, then both."""
     one, both = LoadPart("ModelLoadingTime", 1, 0.25), LoadPart("ModelLoadingTime", 2, 0.5)

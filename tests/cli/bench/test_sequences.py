@@ -122,6 +122,8 @@ def test_a_load_numbers_its_sequences_itself(run: Run, world: World, messages: M
     found = run("bench", "image", "--data", file, *LOAD)
     assert found.status == 2
     messages.record("cdk-triton bench", found.said)
+    cold = run("bench", "fleet", "--cold", "--target-model", "image", "--data", file)
+    assert (cold.status, cold.said) == (2, found.said)
     streamed = run("bench", "image", "--random", *LOAD, "--stream", "--priority", "2", "--sequence-length", "5")
     assert streamed.status == 2
     messages.record("cdk-triton bench", streamed.said)

@@ -61,7 +61,7 @@ def _asked(client: TritonClient, target: str, body: Body, wait: Callable[[float]
     start = time.perf_counter()
     while True:
         try:
-            client.infer(body.inputs, target_model=target, outputs=body.outputs or None)
+            client.infer(body.inputs, target_model=target, **body.options)
         except ModelNotReadyError:
             if time.perf_counter() - start > _LONGEST_SECONDS:
                 raise

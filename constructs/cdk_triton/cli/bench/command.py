@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -265,19 +264,17 @@ def _cold(
     if endpoint.kind is not Kind.MULTI:
         raise ConfigurationError(f"the endpoint '{endpoint.name}' is not a multi-model endpoint: omit --cold")
     targets = [each.name for each in endpoint.current] if target is None else [endpoint.target(target)]
+
+    def body_for(target: str) -> Body:
+        body = request_body(
+            aws, endpoint, (target, None), data=data, inputs=inputs or (), random=random, repository=repository
+        )
+        require_no_sequence(body)
+        return body
+
+    bodies = [(each, body_for(each)) for each in targets]
     _confirm(aws, f"two requests to each of {len(targets)} target models of '{endpoint.name}'", yes=yes)
-
-    def bodies() -> Iterator[tuple[str, Body]]:
-        for each in targets:
-            asked = (each, None)
-            yield (
-                each,
-                request_body(
-                    aws, endpoint, asked, data=data, inputs=inputs or (), random=random, repository=repository
-                ),
-            )
-
-    return run_cold(aws, endpoint, plan, list(bodies()))
+    return run_cold(aws, endpoint, plan, bodies)
 
 
 def _say(line: str) -> None:

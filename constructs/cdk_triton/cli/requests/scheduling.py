@@ -76,15 +76,16 @@ def in_queue(body: Body, priority: int | None, queue_timeout: float | None) -> B
 
 
 def require_no_sequence(body: Body) -> None:
-    """Reject a part of a sequence as the request of a load, which sends it more than once.
+    """Reject a part of a sequence as the request of a measurement, which sends it more than once.
 
     Raises:
         ConfigurationError: the request is one.
     """
     if body.step is not None:
         raise ConfigurationError(
-            "a load sends its request again and again, in sequences that it numbers itself: remove sequence_id, "
-            "sequence_start and sequence_end from the request, and add --sequence-length and --sequence-interval"
+            "bench sends its request again and again, so it cannot be a part of one sequence: remove sequence_id, "
+            "sequence_start and sequence_end from the request; a load makes sequences of its own with "
+            "--sequence-length and --sequence-interval"
         )
 
 
