@@ -169,6 +169,29 @@ def test_a_request_after_a_failed_first_one_starts_the_sequence() -> None:
     assert marks == [(True, False), (True, False), (False, True), *whole, (True, False), (False, True)]
 
 
+def test_sequences_that_are_cut_off_are_ended() -> None:
+    steps: list[SequenceStep] = []
+    stop = asyncio.Event()
+
+    async def stops(step: SequenceStep | None = None) -> str:
+        assert step is not None
+        steps.append(step)
+        if len(steps) >= 4 and not step.is_last:
+            stop.set()
+            await asyncio.Event().wait()
+        return ""
+
+    async def main() -> None:
+        dealt = Sequences(9, 0.03).dealt(stops, 100, 100)
+        await load(dealt, send_times(100, 1, Arrivals.CONSTANT, 0), 100, 1, stop, Progress())
+        await dealt.end()
+
+    asyncio.run(main())
+    sent = {step.sequence_id for step in steps}
+    assert {step.sequence_id for step in steps if step.is_last} == sent
+    assert len(sent) == 3
+
+
 @pytest.mark.parametrize(("rate", "number"), [(10, 1), (100, 10), (125, 12)])
 def test_a_higher_rate_is_more_sequences(rate: float, number: int) -> None:
     assert Sequences(20, 0.1).at_a_time(rate) == number

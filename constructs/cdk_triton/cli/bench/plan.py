@@ -227,9 +227,12 @@ async def _measure(
     """Each rate (`number`) has random times of its own, so that unlucky times do not affect all rates."""
     times = send_times(rate, seconds, plan.arrivals, plan.seed + number)
     sequences = plan.sequences
-    dealt = send if sequences is None else sequences.dealt(send, rate, len(times))
+    if sequences is None:
+        return await load(send, times, rate, seconds, stop, progress)
+    dealt = sequences.dealt(send, rate, len(times))
     measured = await load(dealt, times, rate, seconds, stop, progress)
-    measured.sequences = 0 if sequences is None else sequences.at_a_time(rate)
+    await dealt.end()
+    measured.sequences = sequences.at_a_time(rate)
     return measured
 
 
