@@ -8,29 +8,25 @@ same handlers at that front end alone. So the front end is switched on, and the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 from urllib.parse import quote
 
 from cdk_triton.sagemaker import image_release
-from cdk_triton.triton.server_options import reads_variable
+from cdk_triton.triton.inference_type import GENERATING, VARIABLE, reads_inference_type
 
 __all__ = ["front_end_arguments", "generate_path", "is_generating", "read_variables"]
-
-_VARIABLE: Final = "SAGEMAKER_TRITON_INFERENCE_TYPE"
 
 
 def read_variables(environment: Mapping[str, str], image: str) -> dict[str, str]:
     """The environment of a container, without the variable if the release of its image does not read it."""
-    release = image_release(image)
-    if release is None or reads_variable(release, _VARIABLE):
+    if reads_inference_type(image_release(image)):
         return dict(environment)
-    return {name: value for name, value in environment.items() if name != _VARIABLE}
+    return {name: value for name, value in environment.items() if name != VARIABLE}
 
 
 def is_generating(environment: Mapping[str, str]) -> bool:
     """Whether `/invocations` is a generate handler; it never is that of a multi-model endpoint."""
     is_multi_model = environment.get("SAGEMAKER_MULTI_MODEL") == "true"
-    return environment.get(_VARIABLE) in ("generate", "generate_stream") and not is_multi_model
+    return environment.get(VARIABLE) in GENERATING and not is_multi_model
 
 
 def front_end_arguments(port: int) -> list[str]:
@@ -40,4 +36,4 @@ def front_end_arguments(port: int) -> list[str]:
 
 def generate_path(environment: Mapping[str, str], model: str) -> str:
     """The path of the handler at the front end, for the latest version of a model."""
-    return f"/v2/models/{quote(model, safe='')}/{environment[_VARIABLE]}"
+    return f"/v2/models/{quote(model, safe='')}/{environment[VARIABLE]}"

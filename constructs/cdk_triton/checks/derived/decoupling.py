@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.configured import ConfiguredModel, ensembles
-from cdk_triton.checks.derived.releases import is_older
 from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep
+from cdk_triton.triton.inference_type import VARIABLE, inference_type, reads_inference_type
+from cdk_triton.triton.server_options import variable_since
 
 __all__ = [
     "DECOUPLED_REJECTED",
-    "GENERATING",
     "STREAM",
     "decoupled_models",
     "known_inference_type",
@@ -22,13 +22,8 @@ __all__ = [
 DECOUPLED_REJECTED = "HTTP end point doesn't support models with decoupled transaction policy"
 """The server's answer where only one response can be passed on."""
 
-GENERATING = ("generate", "generate_stream")
-"""The inference types with the protocol of Triton's generate extension."""
-
 STREAM = "TritonClient.stream()"
 """The call that returns several responses."""
-
-_SINCE = "25.03"  # src/sagemaker_server.h of server at r25.02 does not read the variable, and that at r25.03 does
 
 
 @per_check
@@ -79,18 +74,24 @@ def mixed_tensors(context: CheckContext) -> Iterator[tuple[ConfiguredModel, Ense
 def known_inference_type(context: CheckContext) -> str | None:
     """The inference type that `/invocations` has, such as `infer`; None if it depends on an environment not given.
 
-    A multi-model endpoint always infers, and so does every release before 25.03, whatever its environment is.
+    A multi-model endpoint always infers, and so does every release that does not read the variable, whatever its
+    environment is.
     """
-    if context.mode == "multi" or (context.platform is not None and is_older(context.platform, _SINCE)):
+    if context.mode == "multi":
         return "infer"
-    return None if context.environment is None else context.environment.inference_type or "infer"
+    if context.environment is not None:
+        return inference_type(context.environment.inference_type, _release(context))
+    return None if reads_inference_type(_release(context)) else "infer"
 
 
 def way_to_stream(context: CheckContext) -> str:
     """What to do so that the container passes several responses on."""
-    old = context.platform is not None and is_older(context.platform, _SINCE)
-    release = f"of {_SINCE} or newer " if old else ""
+    release = "" if reads_inference_type(_release(context)) else f"of {variable_since(VARIABLE)} or newer "
     return f"use a single-model container {release}with inference_type='generate_stream' and call {STREAM}"
+
+
+def _release(context: CheckContext) -> str | None:
+    return None if context.platform is None else context.platform.release
 
 
 def _mixed(origin: Mapping[str, int], names: list[str]) -> tuple[str, str] | None:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import SOURCES, known_backend
 from cdk_triton.checks.derived.configured import configured
-from cdk_triton.checks.derived.decoupling import GENERATING, known_inference_type
+from cdk_triton.checks.derived.decoupling import known_inference_type
 from cdk_triton.checks.derived.scheduling import sequence_models
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.inference_type import GENERATING
 
 _NO_SEQUENCE = "must specify a non-zero or non-empty correlation ID"
 """The server's answer to a request that is part of no sequence."""

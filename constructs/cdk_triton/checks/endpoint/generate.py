@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.decoupling import GENERATING, STREAM, decoupled_models, known_inference_type
+from cdk_triton.checks.derived.decoupling import STREAM, decoupled_models, known_inference_type
 from cdk_triton.checks.derived.tensors import ConfiguredTensor, named_tensors
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import server
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.inference_type import GENERATING
 from cdk_triton.triton.schema import enum_name
 
 _HTTP = "src/http_server.cc"

@@ -22,6 +22,7 @@ from cdk_triton.rehearsal.files import Golden
 from cdk_triton.rehearsal.requests import Asked, golden_requests
 from cdk_triton.rehearsal.variables import rehearsed_variables
 from cdk_triton.triton.environment import ContainerEnvironment
+from cdk_triton.triton.inference_type import GENERATING
 from cdk_triton.triton.repository import PromisedFiles
 from cdk_triton.triton.shared_memory import with_shared_memory
 
@@ -63,7 +64,7 @@ def requests_of(repository: ModelRepository, mode: Mode, environment: ContainerE
     Raises:
         ConfigurationError: a golden file cannot be used, which shows when it is read.
     """
-    if environment.inference_type in ("generate", "generate_stream"):
+    if environment.inference_type in GENERATING:
         return []
     name = environment.default_model_name
     model = repository.entry_model(mode) if name is None else repository.model(name)

@@ -9,31 +9,21 @@ from constructs import IConstruct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.models.interface import ITritonModel
-from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.triton import ContainerEnvironment
-from cdk_triton.triton.server_options import reads_variable
+from cdk_triton.triton.inference_type import GENERATING
 
-__all__ = ["inference_type_of", "require_infer", "tell_protocol"]
+__all__ = ["require_infer", "tell_protocol"]
 
 PROTOCOL_INFO: Final = "cdk-triton:GenerateProtocol"
 
-_VARIABLE: Final = "SAGEMAKER_TRITON_INFERENCE_TYPE"
 _CALLS: Final = {
     "generate": "TritonClient.generate()",
     "generate_stream": "TritonClient.stream(), or TritonClient.generate() for a model that sends one result",
 }
 
 
-def inference_type_of(settings: ContainerEnvironment, platform: ServingPlatform) -> str:
-    """The protocol of a container: releases that do not read the variable always infer."""
-    if platform.release is not None and not reads_variable(platform.release, _VARIABLE):
-        return "infer"
-    return settings.inference_type or "infer"
-
-
 def tell_protocol(construct: IConstruct, inference_type: str) -> None:
     """Attach a message about what callers of a container that generates do differently."""
-    if inference_type in _CALLS:
+    if inference_type in GENERATING:
         Annotations.of(construct).add_info_v2(
             PROTOCOL_INFO,
             f"inference_type is {inference_type!r}, so requests are flat JSON, without shapes and binary tensors. Call "

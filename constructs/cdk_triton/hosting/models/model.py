@@ -16,7 +16,7 @@ from cdk_triton.artifacts.names import check_name
 from cdk_triton.artifacts.recipes.plugins import with_plugins
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.models.imported import ImportedModel
-from cdk_triton.hosting.models.inference_type import inference_type_of, tell_protocol
+from cdk_triton.hosting.models.inference_type import tell_protocol
 from cdk_triton.hosting.models.max_payload import payload_bytes, with_max_payload
 from cdk_triton.hosting.models.served_model import ServedModel
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
@@ -25,6 +25,7 @@ from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.sagemaker.platform import platform_of
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables
+from cdk_triton.triton.inference_type import inference_type
 from cdk_triton.triton.repository import PromisedFiles, repository_of
 from cdk_triton.triton.shared_memory import with_shared_memory
 
@@ -133,7 +134,7 @@ class TritonModel(ServedModel):
         (artifact,) = self._deliver(
             {repository.name: repository}, "single", settings, uncompressed=uncompressed
         ).values()
-        self.inference_type = inference_type_of(settings, platform)
+        self.inference_type = inference_type(settings.inference_type, platform.release)
         tell_protocol(self, self.inference_type)
         variables = container_variables(settings, multi_model=False, default_model=artifact.prepared.entry_model)
         url = self._store.bucket.s3_url_for_object(artifact.archive)

@@ -17,6 +17,7 @@ from cdk_triton.hosting.store.builds.builders import Builder
 from cdk_triton.rehearsal.prepared import PreparedRehearsal, prepare_rehearsal
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Mode
+from cdk_triton.triton.inference_type import GENERATING
 
 __all__ = ["check_gpus", "prepare_rehearsals"]
 
@@ -98,7 +99,7 @@ def _why_not(environment: ContainerEnvironment, *, uncompressed: bool) -> str | 
             "a rehearsal reads the archive of a repository, but uncompressed=True serves files without one: remove "
             "uncompressed=, or acknowledge this"
         )
-    if environment.inference_type in ("generate", "generate_stream"):
+    if environment.inference_type in GENERATING:
         return (
             f"the container has inference_type={environment.inference_type!r}, so it does not read KServe's protocol, "
             "which golden requests have: remove the golden requests, or acknowledge this"
