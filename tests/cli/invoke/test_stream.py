@@ -85,6 +85,16 @@ def test_an_endpoint_with_one_result_streams_it(run: Run, account: StreamingAcco
     assert "1 result in" in found.err
 
 
+def test_a_release_that_does_not_read_the_variable_infers(
+    run: Run, account: StreamingAccount, messages: Messages
+) -> None:
+    old = account.endpoint(model="one", release="24.09")
+    assert run("invoke", old, "--input", "PROMPT=hi").status == 0
+    streamed = run("invoke", old, "--stream", "--input", "PROMPT=hi")
+    assert streamed.status == 2
+    messages.record("invoke --stream", streamed.said)
+
+
 def test_a_component_streams(run: Run, account: StreamingAccount) -> None:
     endpoint, component = account.component()
     found = run("invoke", endpoint, "--component", component, "--stream", "--input", "PROMPT=hi", "--format", "json")

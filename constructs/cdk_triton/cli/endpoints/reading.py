@@ -61,6 +61,7 @@ class ServedModel:
         environment: the variables of the model's container.
         instance_type: the instance type of a variant.
         instances: the current number of instances of a variant, or of copies of a component.
+        image: the URI of the container's image; "" where it is not known.
     """
 
     name: str
@@ -69,6 +70,7 @@ class ServedModel:
     environment: Mapping[str, str]
     instance_type: str | None = None
     instances: int | None = None
+    image: str = ""
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,8 @@ def _served(
     container = _container(aws, model)
     source = (container.get("ModelDataSource") or {}).get("S3DataSource") or {}
     data = container.get("ModelDataUrl") or source.get("S3Uri")
-    return ServedModel(name, model, data, container.get("Environment", {}), variant.get("InstanceType"), instances)
+    variables, image = container.get("Environment", {}), container.get("Image", "")
+    return ServedModel(name, model, data, variables, variant.get("InstanceType"), instances, image)
 
 
 def _container(aws: Aws, model: str) -> Mapping[str, Any]:

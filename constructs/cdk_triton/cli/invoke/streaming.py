@@ -12,6 +12,9 @@ import typer
 from cdk_triton.cli.endpoints.reading import Kind
 from cdk_triton.cli.invoke import answer
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker import image_release
+from cdk_triton.triton.inference_type import VARIABLE, inference_type, reads_inference_type
+from cdk_triton.triton.server_options import variable_since
 
 if TYPE_CHECKING:
     from cdk_triton.cli.endpoints.reading import ReadEndpoint
@@ -20,8 +23,6 @@ if TYPE_CHECKING:
     from cdk_triton.client.options import GenerateOptions
 
 __all__ = ["check_protocol", "print_results"]
-
-_VARIABLE = "SAGEMAKER_TRITON_INFERENCE_TYPE"
 
 
 def check_protocol(endpoint: ReadEndpoint | None, component: str | None, *, stream: bool) -> None:
@@ -37,15 +38,19 @@ def check_protocol(endpoint: ReadEndpoint | None, component: str | None, *, stre
             f"the endpoint '{endpoint.name}' is {endpoint.kind.value} and cannot stream: omit --stream"
         )
     served = [each for each in endpoint.components if each.name == component] or list(endpoint.variants)
-    types = {each.environment.get(_VARIABLE, "infer") for each in served if each.model is not None}
+    described = [each for each in served if each.model is not None]
+    types = {inference_type(each.environment.get(VARIABLE), image_release(each.image)) for each in described}
     if stream and types == {"infer"}:
+        old = [release for each in described if not reads_inference_type(release := image_release(each.image))]
+        reason = f"release {old[0]} does not read {VARIABLE}" if old else f"{VARIABLE} is not set"
+        newer = f"a platform with release {variable_since(VARIABLE)} or newer and " if old else ""
         raise ConfigurationError(
-            f"the container of the endpoint '{endpoint.name}' does not generate, because {_VARIABLE} is not set: omit "
-            "--stream, or set inference_type='generate_stream' in the ContainerEnvironment of the model"
+            f"the container of the endpoint '{endpoint.name}' does not generate, because {reason}: omit --stream, or "
+            f"give the model {newer}inference_type='generate_stream' in its ContainerEnvironment"
         )
     if not stream and types in ({"generate"}, {"generate_stream"}) and endpoint.kind is not Kind.MULTI:
         raise ConfigurationError(
-            f"the container of the endpoint '{endpoint.name}' has {_VARIABLE}={types.pop()}, so it does not read "
+            f"the container of the endpoint '{endpoint.name}' has {VARIABLE}={types.pop()}, so it does not read "
             "requests of the infer protocol: add --stream"
         )
 
