@@ -45,6 +45,7 @@ def test_each_result_is_printed_with_its_time(run: Run, account: StreamingAccoun
     assert [line.split(" after ")[0] for line in lines if line.startswith("result ")] == ["result 1", "result 2"]
     assert [line.split()[-1] for line in lines if line.startswith("TEXT")] == ["0", "1"]
     assert "2 results in" in found.err
+    assert [line.split() for line in lines if line.startswith("OUTPUT")] == [["OUTPUT", "SHAPE", "VALUES"]] * 2
     assert "the first after" in found.err
 
 
@@ -57,6 +58,7 @@ def test_a_result_is_printed_before_the_last_is_made(account: StreamingAccount) 
         assert process.stdout is not None
         first = json.loads(process.stdout.readline())
         assert first["outputs"][-1]["data"] == ["hi 0"]
+        assert not any("datatype" in output for output in first["outputs"])  # JSON does not tell FP32 from FP64
         gate.touch()
         assert len(process.stdout.readlines()) == 2
     assert process.returncode == 0

@@ -29,10 +29,18 @@ _SHOWN = 8
 _TEXT_COLUMNS = 60
 
 
-def as_text(outputs: Mapping[str, Array]) -> Iterator[str]:
-    """A table with a row for each output, and the beginning of its values."""
-    rows = [(name, _datatype(array), str(list(array.shape)), _preview(array)) for name, array in outputs.items()]
-    return table(("OUTPUT", "TYPE", "SHAPE", "VALUES"), rows)
+def as_text(outputs: Mapping[str, Array], *, has_types: bool = True) -> Iterator[str]:
+    """A table with a row for each output, and the beginning of its values.
+
+    Args:
+        outputs: the outputs.
+        has_types: whether the types are those of the model.
+    """
+    rows = [(name, str(list(array.shape)), _preview(array)) for name, array in outputs.items()]
+    if not has_types:
+        return table(("OUTPUT", "SHAPE", "VALUES"), rows)
+    typed = [(row[0], _datatype(array), *row[1:]) for row, array in zip(rows, outputs.values(), strict=True)]
+    return table(("OUTPUT", "TYPE", "SHAPE", "VALUES"), typed)
 
 
 def _datatype(array: Array) -> str:
@@ -52,12 +60,17 @@ def _shown(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def as_json(outputs: Mapping[str, Array]) -> list[dict[str, Any]]:
-    """The outputs as KServe writes them; a number that JSON does not have is its name as text."""
+def as_json(outputs: Mapping[str, Array], *, has_types: bool = True) -> list[dict[str, Any]]:
+    """The outputs as KServe writes them; a number that JSON does not have is its name as text.
+
+    Args:
+        outputs: the outputs.
+        has_types: whether the types are those of the model.
+    """
     return [
         {
             "name": name,
-            "datatype": _datatype(array),
+            **({"datatype": _datatype(array)} if has_types else {}),
             "shape": list(array.shape),
             "data": [_plain(value) for value in array.flat],
         }

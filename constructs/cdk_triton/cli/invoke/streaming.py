@@ -75,9 +75,10 @@ def print_results(client: TritonClient, body: Body, options: GenerateOptions, *,
 
 
 def _lines(result: InferenceResult, number: int, seconds: float, *, as_json: bool) -> Iterator[str]:
+    # The generate protocol has no types: FP32 and FP64, or INT32 and INT64, look the same in its JSON.
     if as_json:
-        outputs = answer.as_json(result.outputs)
+        outputs = answer.as_json(result.outputs, has_types=False)
         yield json.dumps({"seconds": round(seconds, 6), "outputs": outputs}, ensure_ascii=False)
         return
     yield f"result {number} after {seconds * 1000:.0f} ms"
-    yield from answer.as_text(result.outputs)
+    yield from answer.as_text(result.outputs, has_types=False)
