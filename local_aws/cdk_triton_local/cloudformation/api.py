@@ -21,23 +21,20 @@ from cdk_triton_local.cloudformation.describe import (
 )
 from cdk_triton_local.cloudformation.engine import NO_CHANGES, ChangeSet, NoSuchStackError, TemplateEngine
 from cdk_triton_local.cloudformation.plan import ChangePlan
+from cdk_triton_local.cloudformation.requests import Request, check_capabilities, reject_unmodelled, settings_of
 from cdk_triton_local.cloudformation.resource_imports import NotImportableError
 from cdk_triton_local.cloudformation.resource_types import Services
-from cdk_triton_local.cloudformation.stacks import Settings, Stack, Target
+from cdk_triton_local.cloudformation.stacks import Stack, Target
 from cdk_triton_local.cloudformation.template import Template, parse_template
 from cdk_triton_local.wire import QueryApiError, Reply
 from cdk_triton_local.wire.query_api import answer
 
 __all__ = ["CloudFormationApi"]
 
-Request = Mapping[str, Any]
 Result = Mapping[str, Any]
 
 LONGEST_ANSWER = 20.0
 """How many seconds the CDK CLI waits at most for the answer about a running operation."""
-
-_IAM_TYPES = {"AWS::IAM::ManagedPolicy", "AWS::IAM::Policy", "AWS::IAM::Role"}
-_NAME_PROPERTIES = {"ManagedPolicyName", "RoleName"}
 
 
 class CloudFormationApi:
@@ -84,28 +81,28 @@ class CloudFormationApi:
 
     def create_stack(self, request: Request) -> Result:
         """CreateStack."""
-        self._reject_unmodelled(request)
+        reject_unmodelled(request)
         if self._existing(request["StackName"]) is not None:
             raise QueryApiError("AlreadyExistsException", f"Stack [{request['StackName']}] already exists")
         stack = self._engine.open(request["StackName"])
         target = self._target(None, request)
         plan = self._engine.plan(stack, target)
         self._engine.add(stack)
-        stack.settings = _settings(request)
+        stack.settings = settings_of(request)
         stack.termination_protection = bool(request.get("EnableTerminationProtection"))
         self._engine.deploy(stack, target, plan, request.get("ClientRequestToken", ""))
         return {"StackId": stack.id}
 
     def update_stack(self, request: Request) -> Result:
         """UpdateStack."""
-        self._reject_unmodelled(request)
+        reject_unmodelled(request)
         stack = self._engine.stack(request["StackName"])
         self._engine.check_idle(stack)
         target = self._target(stack, request)
         plan = self._engine.plan(stack, target)
         if not plan.anything:
             raise TemplateError("No updates are to be performed.")
-        stack.settings = _settings(request)
+        stack.settings = settings_of(request)
         self._engine.deploy(stack, target, plan, request.get("ClientRequestToken", ""))
         return {"StackId": stack.id}
 
@@ -232,7 +229,7 @@ class CloudFormationApi:
 
     def create_change_set(self, request: Request) -> Result:
         """CreateChangeSet; ready when it returns."""
-        self._reject_unmodelled(request)
+        reject_unmodelled(request)
         kind = request.get("ChangeSetType", "UPDATE")
         stack = self._existing(request["StackName"])
         if kind == "CREATE":
@@ -269,7 +266,7 @@ class CloudFormationApi:
             plan=plan,
             reason=reason,
             description=request.get("Description", ""),
-            settings=_settings(request),
+            settings=settings_of(request),
         )
         if any(each.name == name and each.stack is stack for each in self._engine.change_sets.values()):
             raise QueryApiError("AlreadyExistsException", f"ChangeSet {name} already exists")
@@ -290,7 +287,7 @@ class CloudFormationApi:
 
     def execute_change_set(self, request: Request) -> Result:
         """ExecuteChangeSet. Executing one deletes the stack's other change sets, as CloudFormation does."""
-        self._reject_unmodelled(request)
+        reject_unmodelled(request)
         change_set = self._change_set(request)
         if change_set.plan is None or change_set.execution_status != "AVAILABLE":
             raise QueryApiError(
@@ -356,7 +353,7 @@ class CloudFormationApi:
 
     def _target(self, stack: Stack | None, request: Request) -> Target:
         template = self._template(stack, request)
-        _check_capabilities(template, request.get("Capabilities", []))
+        check_capabilities(template, request.get("Capabilities", []))
         parameters = {
             each["ParameterKey"]: None if each.get("UsePreviousValue") else each.get("ParameterValue", "")
             for each in request.get("Parameters", [])
@@ -390,39 +387,6 @@ class CloudFormationApi:
             raise TemplateError(f"S3 error: the template at {url} cannot be read: {error}") from error
         text: str = body.read().decode()
         return text
-
-    @staticmethod
-    def _reject_unmodelled(request: Request) -> None:
-        unmodelled = {
-            "DisableRollback": request.get("DisableRollback"),
-            "OnFailure": request.get("OnFailure") not in (None, "ROLLBACK"),
-            "OnStackFailure": request.get("OnStackFailure") not in (None, "ROLLBACK"),
-            "RetainExceptOnCreate": request.get("RetainExceptOnCreate"),
-            "StackPolicyBody": request.get("StackPolicyBody"),
-            "DeploymentMode": request.get("DeploymentMode"),
-            "RollbackConfiguration": (request.get("RollbackConfiguration") or {}).get("RollbackTriggers"),
-            "DeploymentConfig.Mode": (request.get("DeploymentConfig") or {}).get("Mode") not in (None, "STANDARD"),
-        }
-        for name, present in unmodelled.items():
-            if present:
-                raise TemplateError(f"{name} is not modelled by the local CloudFormation; remove it")
-
-
-def _settings(request: Request) -> Settings:
-    return Settings(
-        capabilities=tuple(request.get("Capabilities", [])),
-        role_arn=request.get("RoleARN"),
-        notification_arns=tuple(request.get("NotificationARNs", [])),
-    )
-
-
-def _check_capabilities(template: Template, capabilities: list[str]) -> None:
-    """A template with IAM resources needs the caller's consent (API CreateStack, `Capabilities`)."""
-    iam = [each for each in template.resources.values() if each.type in _IAM_TYPES]
-    named = any(_NAME_PROPERTIES & set(each.properties) for each in iam)
-    if iam and "CAPABILITY_NAMED_IAM" not in capabilities and (named or "CAPABILITY_IAM" not in capabilities):
-        needed = "CAPABILITY_NAMED_IAM" if named else "CAPABILITY_IAM"
-        raise QueryApiError("InsufficientCapabilitiesException", f"Requires capabilities : [{needed}]")
 
 
 OPERATIONS: dict[str, Callable[[CloudFormationApi, Request], Result]] = {
