@@ -22,23 +22,21 @@ def conversion(path: PurePosixPath, library: str, platform: ServingPlatform | No
     """What to do with a pickle, for the library of its object.
 
     The command is to be run where that library is installed. Only the user knows whether the pickle can be trusted, so
-    cdk-triton does not run the command.
+    cdk-triton does not run the command. `joblib.load` reads what `pickle.dump` wrote, too; `pickle.load` does not read
+    what `joblib.dump` wrote, and the file's name does not tell them apart.
     """
-    load = f"joblib.load('{path.name}')" if path.suffix == ".joblib" else f"pickle.load(open('{path.name}', 'rb'))"
-    imported = "joblib" if path.suffix == ".joblib" else "pickle"
+    load = f"joblib.load('{path.name}')"
     if library in ("XGBoost", "LightGBM"):
         kind, save = {
             "XGBoost": ("xgboost_ubj", "save_model('xgboost.ubj')"),
             "LightGBM": ("lightgbm", "booster_.save_model('model.txt')"),
         }[library]
-        return _advice(path, f"import {imported}; {load}.{save}", kind)
+        return _advice(path, f"import joblib; {load}.{save}", kind)
     if library == "cuML":
-        return _advice(
-            path, f"import {imported}; {load}.as_treelite().serialize('checkpoint.tl')", "treelite_checkpoint"
-        )
+        return _advice(path, f"import joblib; {load}.as_treelite().serialize('checkpoint.tl')", "treelite_checkpoint")
     version = treelite_of(platform)
     treelite = f", with treelite=={'.'.join(map(str, version))} installed" if version is not None else ""
-    command = f"import {imported}, treelite; treelite.sklearn.import_model({load}).serialize('checkpoint.tl')"
+    command = f"import joblib, treelite; treelite.sklearn.import_model({load}).serialize('checkpoint.tl')"
     return _advice(path, command, "treelite_checkpoint") + treelite
 
 

@@ -146,14 +146,15 @@ def test_files(messages: Messages, write: Write, file: str, content: bytes, conf
     assert messages.of(repository.check()) == expected
 
 
-def test_a_pickle_is_named_with_the_command_that_converts_it(write: Write) -> None:
-    """With the release's Treelite, where the release is known."""
+@pytest.mark.parametrize("name", ["model.joblib", "model.pkl", "checkpoint.tl"])
+def test_a_pickle_is_named_with_the_command_that_converts_it(write: Write, name: str) -> None:
+    """With the release's Treelite, where the release is known, and for files of joblib under any name."""
     config = fil(model_type="treelite_checkpoint", output_class="false")
-    files: dict[str, Change] = {"model/config.pbtxt": config, "model/1/model.joblib": pickle_of("sklearn.ensemble")}
+    files: dict[str, Change] = {"model/config.pbtxt": config, f"model/1/{name}": pickle_of("sklearn.ensemble")}
     (finding,) = write(files, base={}).check(platform=platform_with("25.09"))
     assert finding.fix == (
         'run this in model/1, and write model_type "treelite_checkpoint": python -c "import joblib, treelite; '
-        "treelite.sklearn.import_model(joblib.load('model.joblib')).serialize('checkpoint.tl')\", with treelite==4.4.1 "
+        f"treelite.sklearn.import_model(joblib.load('{name}')).serialize('checkpoint.tl')\", with treelite==4.4.1 "
         "installed"
     )
 
