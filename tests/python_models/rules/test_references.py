@@ -57,6 +57,96 @@ def test_an_attribute_of_its_own(messages: Messages, write: Write, source: str, 
     assert found == [("CT185", f"{CALLER}/1/model.py", "")] * count
 
 
+ASK = "call = pb_utils.InferenceRequest(model_name='bert', inputs=[t], requested_output_names=['OUT'])"
+REQUEST = "pb_utils.InferenceRequest(model_name='bert', requested_output_names=['OUT'], inputs="
+VALUES = "pb_utils.get_input_tensor_by_name(t, 'IN').as_numpy()"
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        pytest.param("raise pb_utils.TritonError('text')", 1, id="raises an error of the server"),
+        pytest.param("raise pb_utils.TritonError", 1, id="raises its class"),
+        pytest.param("e = pb_utils.TritonError('text'); raise e", 1, id="raises a variable"),
+        pytest.param("raise pb_utils.TritonModelException('text')", 0, id="raises an exception"),
+        pytest.param("e = pb_utils.TritonError('text'); e = other(e); raise e", 0, id="raises something else"),
+        pytest.param(f"{ASK}; r = call.exec(); r.as_numpy('OUT')", 1, id="as_numpy of a response"),
+        pytest.param(f"{ASK}; call.exec().get('OUT')", 1, id="a method that responses do not have"),
+        pytest.param(f"{ASK}; r = call.exec(); r.has_error(); r.error(); r.output_tensors()", 0, id="a response"),
+        pytest.param(f"{ASK}; r = call.exec(decoupled=True); r.close()", 0, id="an iterator of responses"),
+        pytest.param(f"{ASK}; r = call.exec(); r = wrap(r); r.as_numpy('OUT')", 0, id="something else"),
+        pytest.param(f"x = {VALUES}; {REQUEST}[x])", 1, id="arrays as inputs"),
+        pytest.param(f"{REQUEST}{{'IN': t}})", 1, id="a dictionary of inputs"),
+        pytest.param(f"{REQUEST}pb_utils.Tensor('IN', t))", 1, id="one tensor as inputs"),
+        pytest.param(f"x = pb_utils.Tensor('IN', t); {REQUEST}[x])", 0, id="tensors as inputs"),
+        pytest.param(f"{REQUEST}(pb_utils.Tensor('IN', t),))", 0, id="a tuple of tensors"),
+        pytest.param(f"{REQUEST}t.inputs())", 0, id="the inputs of a request"),
+        pytest.param(f"x = {VALUES}; x = pb_utils.Tensor('IN', x); {REQUEST}[x])", 0, id="a variable set twice"),
+        pytest.param(
+            "pb_utils.InferenceRequest(model_name='bert', inputs=[t], requested_output_names='OUT')", 1, id="a text"
+        ),
+        pytest.param(
+            "pb_utils.InferenceRequest(model_name='bert', inputs=[t], requested_output_names=('OUT',))", 0, id="a tuple"
+        ),
+        pytest.param(f"{REQUEST}[t], model_version='1')", 1, id="a version as text"),
+        pytest.param(f"{REQUEST}[t], timeout=0.5)", 1, id="a fraction of a microsecond"),
+        pytest.param(f"{REQUEST}[t], model_version=-1, timeout=5, request_id='1')", 0, id="numbers"),
+        pytest.param("pb_utils.InferenceResponse(output_tensors=pb_utils.Tensor('O', t))", 1, id="no list"),
+        pytest.param("pb_utils.InferenceResponse([], 'text')", 1, id="a message by position"),
+        pytest.param("pb_utils.InferenceResponse(output_tensors=[], error=f'{t}')", 1, id="a message"),
+        pytest.param(
+            "try: pass\n        except ValueError as e: pb_utils.InferenceResponse(output_tensors=[], error=e)",
+            1,
+            id="an exception",
+        ),
+        pytest.param(
+            "try: pass\n        except ValueError as e: e = self.as_error(e); pb_utils.InferenceResponse([], error=e)",
+            0,
+            id="an exception made into an error",
+        ),
+        pytest.param("pb_utils.InferenceResponse([], pb_utils.TritonError('text'))", 0, id="an error"),
+        pytest.param("pb_utils.InferenceResponse([], error=self.error(t))", 0, id="any error"),
+        pytest.param("x = pb_utils.get_input_tensor_by_name(t, 'I').as_numpy; pb_utils.Tensor('O', x)", 1, id="method"),
+        pytest.param("x = pb_utils.get_input_tensor_by_name(t, 'I').as_numpy(); pb_utils.Tensor('O', x)", 0, id="call"),
+        pytest.param("pb_utils.Tensor('O', np.array([['cat']] * 2))", 1, id="an array of texts"),
+        pytest.param("x = np.array([f'{i}' for i in t]); pb_utils.Tensor('O', x)", 1, id="an array of formatted texts"),
+        pytest.param("pb_utils.Tensor('O', np.array(t, dtype=str))", 1, id="an array of a type of texts"),
+        pytest.param("pb_utils.Tensor('O', t.astype(np.str_))", 1, id="made texts"),
+        pytest.param("pb_utils.Tensor('O', np.array([['cat']] * 2, dtype=object))", 0, id="an array of objects"),
+        pytest.param("pb_utils.Tensor('O', np.array([b'cat']))", 0, id="an array of bytes"),
+        pytest.param("pb_utils.Tensor('O', np.array(['cat']).astype(object))", 0, id="made objects"),
+        pytest.param("pb_utils.Tensor('O', np.array([1.0]))", 0, id="an array of numbers"),
+    ],
+)
+def test_arguments_that_the_servers_classes_reject(messages: Messages, write: Write, body: str, count: int) -> None:
+    source = f"import numpy as np\n{IMPORTS}{CLASS}{EXECUTE}    def a(self, t, other, wrap):\n        {body}\n"
+    findings = write({f"{CALLER}/1/model.py": source}).check()
+    found = messages.of(each for each in findings if each.code == "CT186")
+    assert found == [("CT186", f"{CALLER}/1/model.py", "")] * count
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "count"),
+    [
+        pytest.param("def execute", f"{ASK}; call.async_exec()", 1, id="async_exec without a loop"),
+        pytest.param("async def execute", f"{ASK}; await call.async_exec()", 0, id="async_exec in a loop"),
+        pytest.param("def helper", f"{ASK}; return call.async_exec()", 0, id="a function that a coroutine may call"),
+        pytest.param("async def execute", f"{ASK}; await call.exec()", 1, id="await with exec"),
+        pytest.param("async def execute", f"{ASK}; r = call.exec(); await r", 1, id="await with its response"),
+        pytest.param("async def execute", "asyncio.run(self.ask(t))", 1, id="a loop in a loop"),
+        pytest.param("async def execute", "asyncio.get_event_loop().run_until_complete(t)", 1, id="a running loop"),
+        pytest.param("def execute", "asyncio.run(self.ask(t))", 0, id="a loop"),
+        pytest.param("async def execute", "import nest_asyncio; asyncio.run(self.ask(t))", 0, id="a loop that nests"),
+        pytest.param("async def execute", "f = lambda: asyncio.run(self.ask(t))", 0, id="for another thread"),
+    ],
+)
+def test_calls_that_need_an_event_loop(messages: Messages, write: Write, method: str, body: str, count: int) -> None:
+    source = f"import asyncio\n{IMPORTS}{CLASS}    {method}(self, t):\n        {body}\n"
+    findings = write({f"{CALLER}/1/model.py": source}).check()
+    found = messages.of(each for each in findings if each.code == "CT186")
+    assert found == [("CT186", f"{CALLER}/1/model.py", "")] * count
+
+
 COMPLETE = f"{CLASS}{EXECUTE}    @staticmethod\n    def auto_complete_config(c):\n        "
 
 

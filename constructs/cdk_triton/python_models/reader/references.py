@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from cdk_triton.python_models.reader.backend_utils import MODULE
 from cdk_triton.python_models.reader.calls import certain_type, own_nodes
 from cdk_triton.python_models.reader.downloads import downloads
+from cdk_triton.python_models.reader.misuses import INCOMPATIBLE, Misuse, Reference, misuses
 from cdk_triton.python_models.reader.model_calls import ModelCall, model_calls
 from cdk_triton.python_models.reader.names import bound_names
 from cdk_triton.python_models.reader.opened_files import OpenedFiles, opened_files
@@ -44,21 +45,6 @@ _OF_TENSORS = {
     "add_output": ("name", "data_type", "dims"),
 }
 
-_INCOMPATIBLE = "TypeError: __init__(): incompatible constructor arguments"
-
-
-@dataclass(frozen=True, order=True)
-class Reference:
-    """A name in the source.
-
-    Attributes:
-        line: where, counted from 1.
-        name: the name.
-    """
-
-    line: int
-    name: str
-
 
 @dataclass(frozen=True)
 class References:
@@ -68,7 +54,8 @@ class References:
         calls: the requests that it sends to other models (BLS).
         opened: the files that it opens for reading by a literal path, or that a library reads for it.
         numbers: the tensors that it takes from a request and reads as numbers of numpy.
-        misused: the parameters, methods and properties that the server's classes do not have, with Python's message.
+        misused: the parameters, methods and properties that the server's classes do not have, and other uses of these
+            classes that fail.
         of_requests: the attributes that `execute` certainly reads of its requests.
         loads: the models that it loads itself; None if it may load any model.
         changes_directory: whether it may change the working directory.
@@ -79,7 +66,7 @@ class References:
     calls: tuple[ModelCall, ...] = ()
     opened: OpenedFiles = field(default_factory=OpenedFiles)
     numbers: tuple[Reference, ...] = ()
-    misused: tuple[tuple[Reference, str], ...] = ()
+    misused: tuple[Misuse, ...] = ()
     of_requests: tuple[Reference, ...] = ()
     loads: frozenset[str] | None = frozenset()
     changes_directory: bool = False
@@ -130,7 +117,7 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
         model_calls(nodes),
         opened_files(nodes, names, imported),
         numbers=tuple(sorted(numbers)),
-        misused=tuple(sorted(misused)),
+        misused=tuple(sorted({*(Misuse(*each) for each in misused), *misuses(nodes, utils, expected)})),
         of_requests=tuple(sorted(of_requests)),
         loads=_loaded(nodes, utils),
         changes_directory=bool({"chdir", "fchdir"} & attributes),
@@ -217,7 +204,7 @@ def _read_of_requests(method: ast.stmt) -> Iterator[Reference]:
 
 
 def _unknown_parameters(call: ast.Call, utils: frozenset[str]) -> Iterator[tuple[Reference, str]]:
-    said = _INCOMPATIBLE
+    said = INCOMPATIBLE
     match call.func:
         case ast.Attribute(value=ast.Name(id=owner)) if owner in utils:
             pass
@@ -233,9 +220,6 @@ def _unknown_parameters(call: ast.Call, utils: frozenset[str]) -> Iterator[tuple
         case ast.Call(func=ast.Attribute(attr="Tensor"), args=arguments, keywords=[]):
             if (wrong := _wrong_arguments(arguments, utils)) is not None:
                 yield Reference(call.lineno, f"Tensor({wrong})"), said
-        case ast.Call(func=ast.Attribute(value=ast.Name(), attr="InferenceResponse"), args=[ast.Call(func=inner)]):
-            if isinstance(inner, ast.Attribute) and inner.attr == "Tensor":
-                yield Reference(call.lineno, "InferenceResponse(<tensor>)"), said
 
 
 def _missing_parameters(call: ast.Call) -> Iterator[tuple[Reference, str]]:
@@ -245,7 +229,7 @@ def _missing_parameters(call: ast.Call) -> Iterator[tuple[Reference, str]]:
             given = {keyword.arg for keyword in keywords}
             missing = [name for name in _REQUIRED if name not in given]
             if missing and given <= _PARAMETERS["InferenceRequest"]:
-                yield Reference(call.lineno, f"InferenceRequest without {missing[0]}="), _INCOMPATIBLE
+                yield Reference(call.lineno, f"InferenceRequest without {missing[0]}="), INCOMPATIBLE
 
 
 def _wrong_arguments(arguments: list[ast.expr], utils: frozenset[str]) -> str | None:
@@ -297,7 +281,7 @@ def _tensors_of_tensors(
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id=owner), attr="Tensor"), args=[_, ast.Name(id=name)], keywords=[]
             ) if owner in utils and name in tensors:
-                yield Reference(node.lineno, "Tensor(<name>, <tensor>)"), _INCOMPATIBLE
+                yield Reference(node.lineno, "Tensor(<name>, <tensor>)"), INCOMPATIBLE
 
 
 def _read_as_numbers(node: ast.Attribute, utils: frozenset[str]) -> Iterator[Reference]:

@@ -92,6 +92,14 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
     `Tensor` takes two arguments by position: a name and a numpy array. It accepts neither a list nor another tensor, so
     take the array of a tensor with `as_numpy()`.
 
+    The rule also reports other uses that Python or python_backend certainly rejects:
+
+    * an argument of a wrong type, such as a name in place of a list of names, a numpy array in place of a `Tensor`, or
+      a message in place of a `TritonError`;
+    * `raise` with a `TritonError`, which is not an exception: raise a `TritonModelException`;
+    * a method that the response of another model does not have, such as `as_numpy`;
+    * `async_exec` in an `execute` that is not a coroutine, `await` with `exec`, and `asyncio.run` in a coroutine.
+
     Example:
         # model/config.pbtxt
         backend: "python"
@@ -111,7 +119,8 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
                 return [pb_utils.InferenceResponse(output_tensors=[]) for request in requests]
 
     Limits:
-        The rule checks only the requests that a loop in `execute` takes from its parameter, or an index such as
+        The rule knows a value that is written in the call, or in a variable that the function sets once. It checks the
+        methods only of the requests that a loop in `execute` takes from its parameter, or an index such as
         `requests[0]`. It skips their methods below a condition or in a `try`, and those that only a release after 26.07
         may have.
     """
@@ -129,9 +138,10 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
                         f"'{read.name}'",
                         fix,
                     )
-            for misused, said in source.references.misused:
-                fix = "use the names that python_backend's README lists"
-                if misused.name.startswith("Tensor("):
+            for misuse in source.references.misused:
+                misused = misuse.use
+                fix = misuse.fix or "use the names that python_backend's README lists"
+                if misused.name.startswith("Tensor(") and not misuse.fix:
                     fix = "pass a name and a numpy array, such as Tensor(name, tensor.as_numpy())"
                 elif misused.name.startswith("InferenceRequest without"):
                     fix = "pass inputs, requested_output_names and model_name"
@@ -139,7 +149,7 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
                     path,
                     misused.line,
                     f"uses `{misused.name}`, which python_backend does not support, so {each.model.name!r} fails in "
-                    f"this line: {said}",
+                    f"this line: {misuse.said}",
                     fix,
                 )
 
