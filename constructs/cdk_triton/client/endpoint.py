@@ -239,7 +239,8 @@ class TritonClient:
     def generate(self, inputs: Mapping[str, Any], **options: Unpack[GenerateOptions]) -> InferenceResult:
         """Send one request in Triton's generate protocol, and return its only result.
 
-        The container must be that of a single model with the `inference_type` "generate" or "generate_stream".
+        The container must be that of a single model with the `inference_type` "generate" or "generate_stream". As for
+        `infer`, SageMaker gives the container 60 seconds, and accepts an answer of up to 6 MiB. `stream` has more time.
 
         Args:
             inputs: the inputs, as in `stream`.

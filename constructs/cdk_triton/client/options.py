@@ -29,7 +29,9 @@ __all__ = [
 
 
 class TargetOptions(TypedDict, total=False):
-    """Options of `infer`, `infer_many` and `for_repository` that select the model. A `RepositoryClient` has its model.
+    """Options of `infer`, `infer_many`, `sequence` and `for_repository` that select the model.
+
+    A `RepositoryClient` has its model.
 
     Attributes:
         ensemble: the name of the ensemble to invoke on a multi-model endpoint: a stack-deployed or a published
@@ -47,7 +49,7 @@ class TargetOptions(TypedDict, total=False):
 
 
 class RequestOptions(TypedDict, total=False):
-    """Options of `infer`, `infer_many` and `submit`.
+    """Options of `infer`, `infer_many` and `submit`, and of `infer` of a sequence.
 
     Attributes:
         outputs: the names of the requested outputs (or tritonclient's `InferRequestedOutput`s); all by default.

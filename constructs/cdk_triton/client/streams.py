@@ -63,7 +63,10 @@ class _Stream:
 
     @property
     def first_result_seconds(self) -> float | None:
-        """The time from sending the request to its first result, in seconds; None before the first result."""
+        """The time from sending the request until the caller read its first result, in seconds; None before that.
+
+        A caller that does something else before it reads adds the time of that.
+        """
         return self._first
 
     def close(self) -> None:
