@@ -21,6 +21,7 @@ from botocore.eventstream import EventStreamBuffer
 
 from _figures import progress, report
 from cdk_triton.client import TritonClient
+from cdk_triton.client.generation import AnswerReader
 from client import boto3_runtime, endpoint
 
 ROUNDS = 300
@@ -50,8 +51,18 @@ def by_http_client(connection: http.client.HTTPConnection) -> Iterator[bytes]:
             yield event.payload
 
 
+def seconds_of_event(size: int) -> float:
+    """The time to read an event of so many bytes that arrives in parts of 64."""
+    whole = b"data: " + json.dumps({"TEXT": "x" * size}).encode() + b"\n\n"
+    reader, began = AnswerReader("here", "text/event-stream", None), time.perf_counter()
+    for at in range(0, len(whole), 64):
+        for _ in reader.feed(whole[at : at + 64]):
+            pass
+    return time.perf_counter() - began
+
+
 def main() -> None:
-    """Print the two figures."""
+    """Print the three figures."""
     with endpoint(), closing(http.client.HTTPConnection(urlsplit(os.environ["AWS_ENDPOINT_URL"]).netloc)) as connection:
         runtime, client = boto3_runtime(), TritonClient("text")
 
@@ -79,6 +90,8 @@ def main() -> None:
     first, event = (ours - plain for plain, ours in zip(medians["http.client"], medians["the client"], strict=True))
     report("streams.first", first * 1e3, "ms after http.client", at_most=1)
     report("streams.event", event * 1e3, "ms of a processor more than http.client", at_most=0.1)
+    small, large = (min(seconds_of_event(size) for _ in range(3)) for size in (1 << 17, 1 << 20))
+    report("streams.large_event", large / small, "times as long for 8 times the bytes", at_most=24)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import pytest
 from tests.client.streaming_endpoint import EVENTS, Streaming, served
 
 from cdk_triton.client import AsyncTritonClient, InferenceResult, TritonClient
-from cdk_triton.client.generation import AnswerReader
 from cdk_triton.errors import (
     CdkTritonError,
     ConfigurationError,
@@ -139,17 +138,6 @@ def test_a_part_is_not_an_event(streaming: Streaming, stream: Client, size: int)
     assert first.datatypes == {"TEXT": "BYTES", "SCORES": "FP64"}
     assert second.datatypes == {"TEXT": "BYTES", "SCORES": "INT64"}
     assert second.infer_result.as_numpy("TEXT").tolist() == ["b"]
-
-
-def test_the_time_to_read_an_event_grows_with_its_size() -> None:
-    def seconds(size: int) -> float:
-        whole, reader, started = event("x" * size), AnswerReader("here", EVENTS, None), time.perf_counter()
-        results = [result for at in range(0, len(whole), 64) for result in reader.feed(whole[at : at + 64])]
-        assert len(results) == 1
-        return time.perf_counter() - started
-
-    small, large = (min(seconds(size) for _ in range(3)) for size in (1 << 17, 1 << 20))
-    assert large < 24 * small  # 8 times in the best case; 64 times if each part reads all others again
 
 
 BIG = [2**64 - 1, 1, 2**63 + 1]
