@@ -25,7 +25,8 @@ def other_features(each: FilForest) -> Iterator[Problem]:
 
     FIL does not compare the two numbers. It reads row after row in steps of the model's features, so every row but the
     first begins in the wrong place, or the backend reads beyond the end of the input. The dims are one number, without
-    the batch.
+    the batch. With a batch, a variable number of rows in the dims, such as `[ -1, 4 ]`, is wrong too: FIL takes the
+    batch size as the number of rows, and does not predict the others.
 
     Example:
         # model/config.pbtxt
@@ -53,6 +54,13 @@ def other_features(each: FilForest) -> Iterator[Problem]:
     for index, tensor in enumerate(each.owner.config.input):
         if tensor.name != "input__0":
             continue
+        if has_batch and each.forest.features and _has_variable_rows(tensor, each.forest.features):
+            yield each.owner.problem(
+                f"input[{index}].dims",
+                f"'input__0' has a variable number of rows of {each.forest.features} values beside the batch, so FIL "
+                "would predict only one of them for each item of the batch",
+                f"write dims: [ {each.forest.features} ], and send the rows as a batch",
+            )
         values = _values_in_row(tensor, has_batch=has_batch)
         if values is not None and each.forest.features is not None and values != each.forest.features:
             yield each.owner.problem(
@@ -164,6 +172,12 @@ def _values_in_row(tensor: ModelInput, *, has_batch: bool) -> int | None:
     if not tensor.dims or any(dim < 0 for dim in shape):
         return None
     return prod(shape)
+
+
+def _has_variable_rows(tensor: ModelInput, features: int) -> bool:
+    """Whether the dims of an input with a batch are a row of all features, and a variable number of such rows."""
+    shape = _shape(tensor)
+    return shape.count(-1) == 1 and len(shape) > 1 and prod(dim for dim in shape if dim > 0) == features
 
 
 def _values_in_output(shape: tuple[int, ...]) -> int | None:
