@@ -189,6 +189,53 @@ def test_an_output_on_the_gpu(
     assert codes(messages, write, given) == found
 
 
+ON_CPU = "instance_group { kind: KIND_CPU }"
+ON_GPU = "instance_group { kind: KIND_GPU }"
+THRESHOLD = 'parameters {{ key: "transfer_threshold" value {{ string_value: "{}" }} }}'
+
+
+@pytest.mark.parametrize(
+    ("backend", "config", "found"),
+    [
+        ("pytorch", "", ["CT198"]),
+        ("pytorch", ON_CPU, []),
+        ("pytorch", "instance_group { kind: KIND_MODEL }", []),
+        ("fil", ON_GPU, ["CT198"]),
+        ("fil", ON_GPU + THRESHOLD.format(0), ["CT198"]),
+        ("fil", ON_GPU + THRESHOLD.format(64), []),
+        ("fil", ON_CPU, []),
+        ("fil", "", []),
+    ],
+)
+def test_an_output_of_other_backends_on_the_gpu(
+    messages: Messages, write: Write, backend: str, config: str, found: list[str]
+) -> None:
+    code = source(f"response = {request()}.exec()", READ)
+    repository = write(files(code, f"{A}{RESULT}{config}", f'backend: "{backend}"'), base={})
+    findings = repository.check(default_model="caller", additional_models=["called"])
+    assert [code for code, _, _ in messages.of(each for each in findings if each.code == "CT198")] == found
+
+
+OTHER = READ.replace("RESULT", "RESULTS")
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ((f"response = {request()}.exec()", OTHER), ["CT194"]),
+        ((f"call = {request()}", "response = call.exec()", f"t = {OTHER[:-11]}", "t.as_numpy()"), ["CT194"]),
+        ((f"response = {request()}.exec()", f"t = {OTHER[:-11]}", "if t is not None: t.as_numpy()"), []),
+        ((f"response = {request()}.exec()", READ), []),
+        ((f"response = {request(outputs='[]')}.exec()", OTHER), []),
+        ((f"response = {request(outputs='list(each)')}.exec()", OTHER), []),
+    ],
+)
+def test_an_output_that_the_request_does_not_ask_for(
+    messages: Messages, write: Write, lines: tuple[str, ...], found: list[str]
+) -> None:
+    assert codes(messages, write, files(source(*lines))) == found
+
+
 ONE = 'input { name: "A" data_type: TYPE_FP32 dims: 4 }'
 MORE = ONE.replace('"A"', '"MORE"')
 BATCHES = "max_batch_size: 8 "

@@ -37,6 +37,7 @@ class ModelCall:
         misread: the line of a call with `decoupled=True` whose result is certainly used as a single response; 0 if
             there is none.
         on_host: the outputs that `as_numpy` reads and that may be on the GPU, with their lines.
+        unrequested: the outputs that `as_numpy` reads at once and that the request does not ask for, with their lines.
     """
 
     line: int
@@ -50,6 +51,7 @@ class ModelCall:
     plain: int = 0
     misread: int = 0
     on_host: tuple[tuple[int, str], ...] = ()
+    unrequested: tuple[tuple[int, str], ...] = ()
 
 
 def model_calls(nodes: Sequence[ast.AST]) -> tuple[ModelCall, ...]:
@@ -108,6 +110,7 @@ class _Function:
                         self._values[name] = value
         self._sent: dict[ast.expr | None, list[tuple[ast.Call, bool | None]]] = {}
         self._read: dict[ast.expr | None, set[tuple[int, str]]] = {}
+        self._read_at_once: dict[ast.expr | None, set[tuple[int, str]]] = {}
         self._used_as_one: set[ast.expr | None] = set()
         for node in self._nodes:
             self._note(node)
@@ -124,6 +127,7 @@ class _Function:
         tensors = self._elements(given.get("inputs"))
         inputs = [self._tensor(each) for each in tensors or ()]
         outputs = [self._text(each) for each in self._elements(given.get("requested_output_names")) or ()]
+        all_outputs = set(outputs) if outputs and None not in outputs else None
         sent = self._sent.get(node, [])
         is_open = bool(node.args) or "None" in given
         return ModelCall(
@@ -140,6 +144,18 @@ class _Function:
             on_host=()
             if handles_places or "preferred_memory" in given or is_open
             else tuple(sorted({each for call, _ in sent for each in self._read.get(call, ())})),
+            unrequested=()
+            if all_outputs is None or is_open
+            else tuple(
+                sorted(
+                    {
+                        each
+                        for call, _ in sent
+                        for each in self._read_at_once.get(call, ())
+                        if each[1] not in all_outputs
+                    }
+                )
+            ),
         )
 
     def _resolved(self, value: ast.expr | None) -> ast.expr | None:
@@ -207,7 +223,10 @@ class _Function:
                         func=ast.Attribute(attr="get_output_tensor_by_name"),
                         args=[response, ast.Constant(value=str(name))],
                     ):
-                        self._read.setdefault(self._sender(response), set()).add((node.lineno, name))
+                        sender = self._sender(response)
+                        self._read.setdefault(sender, set()).add((node.lineno, name))
+                        if not isinstance(owner, ast.Name) or self._loads[owner.id] == 1:  # nothing asks for None
+                            self._read_at_once.setdefault(sender, set()).add((node.lineno, name))
             case ast.Attribute(attr=attribute, value=response) if attribute in _OF_RESPONSE:
                 self._used_as_one.add(self._sender(response))
 

@@ -15,7 +15,7 @@ from cdk_triton.python_models.called_models import ModelRequest, request_rule
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelInput, enum_name
 
-_ON_GPU = ("onnxruntime", "tensorrt")
+_ON_GPU = ("onnxruntime", "tensorrt", "pytorch")
 
 
 @request_rule(
@@ -29,6 +29,9 @@ def unknown_tensors(each: ModelRequest) -> Iterator[Problem]:
 
     The server rejects the request. A tensor that comes from another request keeps its name: create a new `Tensor` with
     the other name, or rename the input.
+
+    A response contains only the outputs that the request asks for. For any other name, `get_output_tensor_by_name`
+    returns `None`, so the rule reports an `as_numpy()` of it.
 
     Example:
         $ cdk-triton validate . --default-model pipeline --additional-model classifier
@@ -86,6 +89,15 @@ def unknown_tensors(each: ModelRequest) -> Iterator[Problem]:
                 f"unexpected inference output '{name}' for model '{callee.name}'",
                 _name_of(name, outputs, "output", suggestions),
             )
+    for line, name in each.call.unrequested:
+        close = suggestions.closest(name, sorted(each.call.outputs))
+        yield each.problem(
+            line,
+            f"reads the output {name!r} of {callee.name!r}, but the request asks only for "
+            f"{listed_in_quotes(sorted(set(each.call.outputs)))}",
+            "AttributeError: 'NoneType' object has no attribute 'as_numpy'",
+            f"did you mean {close!r}?" if close is not None else f"add {name!r} to requested_output_names",
+        )
 
 
 def _input_problems(each: ModelRequest, suggestions: Suggestions) -> Iterator[Problem]:
@@ -133,9 +145,10 @@ def _name_of(name: str, names: list[str], side: str, suggestions: Suggestions) -
 def output_on_gpu(each: ModelRequest) -> Iterator[Problem]:
     """`as_numpy()` reads an output that the other model leaves in the memory of the GPU.
 
-    A response to a request of a Python model contains the tensors where the other model wrote them. ONNX Runtime and
-    TensorRT write to the GPU, except for texts. Every such read fails on an instance with a GPU, and works on a machine
-    without one. With `preferred_memory`, the server copies the outputs to the memory of the host.
+    A response to a request of a Python model contains the tensors where the other model wrote them. ONNX Runtime,
+    TensorRT and PyTorch write to the GPU, except for texts, and so does FIL if its `transfer_threshold` is 0, the
+    default. Every such read fails on an instance with a GPU, and works on a machine without one. With
+    `preferred_memory`, the server copies the outputs to the memory of the host.
 
     Example:
         $ cdk-triton validate . --default-model pipeline --additional-model network
@@ -183,13 +196,15 @@ def output_on_gpu(each: ModelRequest) -> Iterator[Problem]:
                 return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", values * 2)])
 
     Limits:
-        The rule checks only models of ONNX Runtime and TensorRT whose instances are all on the GPU. It skips a file
-        that asks where a tensor is (`is_cpu`), or passes tensors on with DLPack.
+        The rule checks only models of ONNX Runtime, TensorRT and PyTorch whose instances are all on the GPU, and models
+        of FIL whose instances are all of the kind `KIND_GPU`. It skips a file that asks where a tensor is (`is_cpu`),
+        or passes tensors on with DLPack.
     """
     callee = each.callee
     name = known_backend(callee.context, callee.model)
     kinds = {enum_name(group, "kind") for group in callee.config.instance_group}
-    if name not in _ON_GPU or "KIND_CPU" in kinds:
+    is_on_gpu = name in _ON_GPU and not kinds & {"KIND_CPU", "KIND_MODEL"}
+    if not is_on_gpu and not (name == "fil" and kinds == {"KIND_GPU"} and _takes_every_batch_to_gpu(callee)):
         return
     texts = {tensor.name for tensor in callee.config.output if enum_name(tensor, "data_type") == "TYPE_STRING"}
     for line, output in each.call.on_host:
@@ -201,6 +216,12 @@ def output_on_gpu(each: ModelRequest) -> Iterator[Problem]:
                 "Tensor is stored in GPU and cannot be converted to NumPy.",
                 "write preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, 0) in the request",
             )
+
+
+def _takes_every_batch_to_gpu(callee: ConfiguredModel) -> bool:
+    """Whether FIL holds its outputs on the GPU, whatever the size of a batch (fil_backend: src/model.h, `load`)."""
+    threshold = callee.config.parameters.get("transfer_threshold")
+    return threshold is None or threshold.string_value.strip() == "0"
 
 
 @request_rule(
