@@ -127,7 +127,8 @@ def _marked(text: str, location: Location) -> Iterator[str]:
 
 def _summary(checked: Checked) -> Iterator[str]:
     repository, report, hidden = checked.repository, checked.report, checked.hidden
-    parts = [_counted(len(repository.models), "model"), *_counts(report.findings)]
+    models = [model for model in repository.models if model.is_recognisable] or repository.models
+    parts = [_counted(len(models), "model"), *_counts(report.findings)]
     if report.acknowledged:
         parts.append(f"{len(report.acknowledged)} acknowledged")
     if hidden:

@@ -29,6 +29,7 @@ __all__ = [
     "has_module",
     "imported_modules",
     "is_loaded_by_model",
+    "is_named_by_model",
     "model_modules",
     "needed_modules",
     "needed_sources",
@@ -239,6 +240,13 @@ def is_loaded_by_model(context: CheckContext, name: str) -> bool:
 @per_check
 def _loads(context: CheckContext) -> frozenset[frozenset[str] | None]:
     return frozenset(source.references.loads for _, sources in needed_sources(context) for source in sources.values())
+
+
+def is_named_by_model(context: CheckContext, name: str) -> bool:
+    """Whether a Python model that the server loads has a text with a directory of this name, so that it may use it."""
+    return any(
+        name in source.references.directories for _, sources in needed_sources(context) for source in sources.values()
+    )
 
 
 def has_module(owner: BackendFile, name: str) -> bool:

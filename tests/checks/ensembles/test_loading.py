@@ -164,6 +164,20 @@ def test_a_thousand_ensembles_that_run_each_other(write: Write) -> None:
     assert [finding.code for finding in findings] == ["CT302"]
 
 
+USES_COMMON = """
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "common"))
+import tool
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return []
+"""
+
+
 @pytest.mark.parametrize(
     ("change", "additional_models", "default_model", "findings"),
     [
@@ -189,6 +203,9 @@ def test_a_thousand_ensembles_that_run_each_other(write: Write) -> None:
             id="CT304 beside the default model",
         ),
         pytest.param({"scripts/build.sh": "make"}, [], None, [("CT304", "scripts", "")], id="CT304 no model"),
+        pytest.param(
+            {"common/tool.py": "", "preprocess/1/model.py": USES_COMMON}, [], None, [], id="files that a model uses"
+        ),
     ],
 )
 def test_models_that_nothing_loads(

@@ -12,7 +12,7 @@ from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.checks.spelling import Suggestions
-from cdk_triton.python_models.modules import is_loaded_by_model
+from cdk_triton.python_models.modules import is_loaded_by_model, is_named_by_model
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import CONFIG_NAME, Model
 
@@ -262,7 +262,8 @@ def never_loaded(context: CheckContext) -> Iterator[Problem]:
         $ cdk-triton validate . --additional-model explainer
 
     Limits:
-        The rule skips a model that a Python model loads itself (`load_model`), or may load.
+        The rule skips a model that a Python model loads itself (`load_model`), or may load. It also skips a directory
+        that is not a model if the source of a Python model names the directory in a text.
     """
     entry = context.entry
     names = {model.name for model in context.repository.models}
@@ -273,6 +274,8 @@ def never_loaded(context: CheckContext) -> Iterator[Problem]:
         if model.name in loaded or is_loaded_by_model(context, model.name):
             continue
         if not model.is_recognisable:
+            if is_named_by_model(context, model.name):
+                continue
             yield Problem(
                 model.directory,
                 f"{model.name!r} is in the archive but is not a model, because it has neither a {CONFIG_NAME} nor a "

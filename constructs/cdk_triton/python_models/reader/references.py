@@ -46,6 +46,9 @@ _OF_TENSORS = {
 }
 
 
+_LONGEST_PATH = 4_096
+
+
 @dataclass(frozen=True)
 class References:
     """The models and files that a source names, also in code that may not run.
@@ -60,6 +63,7 @@ class References:
         loads: the models that it loads itself; None if it may load any model.
         changes_directory: whether it may change the working directory.
         imports: the parts of the names that its imports have.
+        directories: the parts of the texts that can be paths.
         downloads: the line and the text of each call that certainly downloads a file while the model loads.
     """
 
@@ -71,6 +75,7 @@ class References:
     loads: frozenset[str] | None = frozenset()
     changes_directory: bool = False
     imports: frozenset[str] = frozenset()
+    directories: frozenset[str] = frozenset()
     downloads: frozenset[tuple[int, str]] = frozenset()
 
     def may_load(self, model: str) -> bool:
@@ -94,8 +99,11 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
     numbers: set[Reference] = set()
     attributes: set[str] = set()
     imports: set[str] = set()
+    directories: set[str] = set()
     for node in nodes:
         match node:
+            case ast.Constant(value=str(text)) if len(text) <= _LONGEST_PATH:
+                directories.update(text.split("/"))
             case ast.alias(name=name):
                 attributes.add(name)
                 imports.update(name.split("."))
@@ -122,6 +130,7 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
         loads=_loaded(nodes, utils),
         changes_directory=bool({"chdir", "fchdir"} & attributes),
         imports=frozenset(imports),
+        directories=frozenset(directories),
         downloads=downloads(nodes, imported),
     )
 
