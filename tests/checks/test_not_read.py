@@ -35,6 +35,17 @@ OF_GPU = "the GPU determines the file (cc_model_filenames), and no serving platf
 OUTSIDE = "the configuration names a file outside the directory of the model"
 
 
+DALI = """
+from augment import decode
+from nvidia.dali import fn, pipeline_def
+from nvidia.dali.plugin.triton import autoserialize
+
+
+@autoserialize
+@pipeline_def(batch_size=8)
+def pipeline():
+    return fn.resize(decode(fn.external_source(name="IN")), size=8)
+"""
 FIL = 'backend: "fil" parameters { key: "model_type" value { string_value: "lightgbm" } }'
 
 
@@ -66,6 +77,13 @@ FIL = 'backend: "fil" parameters { key: "model_type" value { string_value: "ligh
             id="pt2",
         ),
         pytest.param(FIL, {"1/model.txt": b"tree" + bytes(64 * 2**20)}, "1/model.txt", LARGE_FOREST, id="lightgbm"),
+        pytest.param(
+            'backend: "dali"',
+            {"1/dali.py": DALI, "1/augment.py": "def decode(x):\n    return x\n"},
+            "1/dali.py",
+            "the definition imports 'augment', which the checks do not read, so other code may make inputs",
+            id="DALI with a module",
+        ),
         pytest.param(
             'backend: "dali"',
             {"1/dali.py": ""},

@@ -136,6 +136,9 @@ CONTRADICTING = {
         pipeline(f"a = {A}", f"b = {B}", "fn.cast(b, dtype=types.FLOAT)", "return a"), ("CT874",), TWO_INPUTS
     ),
     "another name": Case(pipeline(f"return {B}"), ("CT874",)),
+    "another name of a video": Case(
+        pipeline("return fn.experimental.inputs.video(name='B', sequence_length=5)"), ("CT874",)
+    ),
     "no name": Case(pipeline("return fn.external_source()"), ("CT874", "CT876")),
     "too many outputs": Case(pipeline(f"return fn.cast({A}, dtype=types.UINT8)"), ("CT874",), outputs=TWO_OUTPUTS),
     "too many outputs for the declared": Case(

@@ -19,6 +19,7 @@ SERIALIZED = Path(__file__).with_name("model.dali").read_bytes()
 
 UNMARKED = pipeline(f"return {A}", decorators="@pipeline_def(batch_size=8)\n")
 FITTING = Case("", inputs=("A UINT8 -1", "B FP16 4"), outputs=("FIRST UINT8 -1", "SECOND FP32 [2,2]"))
+HELPER = "def decode(x, device='mixed'):\n    return fn.decoders.image(x, device=device)\n"
 
 
 def codes(repository: ModelRepository) -> list[str]:
@@ -124,3 +125,32 @@ def test_split_outputs_have_other_dimensions(write: Write, split: str, found: li
     case = Case(pipeline(f"return {A}", decorators="@autoserialize\n@pipeline_def(batch_size=8, output_ndim=4)\n"))
     files = {"model/config.pbtxt": f"{case.config}\n{split}", "model/1/dali.py": case.text}
     assert codes(write(files, base={})) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "found"),
+    [
+        (pipeline(f"return {A}.gpu()"), "KIND_CPU", ["CT874"]),
+        (pipeline(f"return fn.decoders.image({A}, device='mixed')"), "KIND_CPU", ["CT874"]),
+        (pipeline(f"return fn.decoders.image({A}, device='mixed')"), "KIND_GPU", []),
+        (pipeline(f"return fn.decoders.image({A}, device='cpu')"), "KIND_CPU", []),
+        (pipeline(f"return fn.decoders.image({A}, device=where)", arguments="where='mixed'"), "KIND_CPU", []),
+        (pipeline(f"a = {A}", "unused = a.gpu()", "return a"), "KIND_CPU", []),
+        (HELPER + pipeline(f"return decode({A})"), "KIND_CPU", ["CT874"]),
+        (HELPER + pipeline(f"return decode({A}, 'cpu')"), "KIND_CPU", []),
+    ],
+    ids=["gpu()", "mixed", "on a GPU", "cpu", "an argument", "unused", "a helper", "a helper for the CPU"],
+)
+def test_operators_of_the_gpu_on_the_cpu(
+    messages: Messages, write: Write, source: str, kind: str, found: list[str]
+) -> None:
+    config = f"{Case('').config}\ninstance_group {{ kind: {kind} }}"
+    files = {"model/config.pbtxt": config, "model/1/dali.py": Case(source).text}
+    assert [code for code, _, _ in messages.of(write(files, base={}).check())] == found
+
+
+def test_a_video_is_an_input(write: Write) -> None:
+    """From the backend's example video_decode_remap."""
+    case = Case(pipeline("return fn.resize(fn.experimental.inputs.video(name='A', sequence_length=5), size=8)"))
+    repository = write({"model/config.pbtxt": case.config, "model/1/dali.py": case.text}, base={})
+    assert codes(repository) == []

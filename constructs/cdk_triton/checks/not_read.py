@@ -89,6 +89,8 @@ def _reason_of_pipeline(pipeline: DaliPipelineFile) -> str:
         return f"the definition {content.reason}"
     if not isinstance(content, Definition) or content.failures or content.undefined or len(content.marked) > 1:
         return ""
+    if content.inputs is None and content.unknown:
+        return f"the definition {content.unknown}, so other code may make inputs"
     unknown = [side for side in ("inputs", "outputs") if getattr(content, side) is None]
     return f"the definition does not show the {' and '.join(unknown)} of the pipeline" if unknown else ""
 

@@ -16,7 +16,14 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
-from cdk_triton.dali_models.reader.tensors import ExternalSource, Outputs, external_sources, outputs_of
+from cdk_triton.dali_models.reader.devices import operator_on_gpu
+from cdk_triton.dali_models.reader.tensors import (
+    ExternalSource,
+    Outputs,
+    certain_nodes,
+    external_sources,
+    outputs_of,
+)
 from cdk_triton.python_models.reader.calls import own_nodes
 from cdk_triton.python_models.reader.imports import Imported, needed
 from cdk_triton.python_models.reader.known_functions import dotted
@@ -68,6 +75,8 @@ class Definition:
         imports: the modules that it certainly imports.
         changes_path: whether it may change where Python looks for modules.
         inputs: the inputs of the pipeline; None if they are not known, or if the definition fails.
+        unknown: why other code may make inputs, as the rest of a sentence; "" if none does.
+        on_gpu: an operator that certainly needs a GPU, or the helper that makes it; None if none is known.
         outputs: the outputs of the pipeline; None if their number is not known, or if the definition fails.
     """
 
@@ -81,6 +90,8 @@ class Definition:
     changes_path: bool = False
     inputs: tuple[ExternalSource, ...] | None = None
     outputs: Outputs | None = None
+    unknown: str = ""
+    on_gpu: Reference | None = None
 
 
 Read = Definition | SyntaxFault | Unreadable
@@ -130,18 +141,22 @@ class _Reader:
         imports, undefined = self._needed(pipeline)
         if failures or undefined:
             pipeline = None
-        is_open = self._is_open()
+        unknown = self._unknown()
         return Definition(
             marked=tuple(Reference(each.lineno, each.name) for each in marked),
             defined=tuple(Reference(each.lineno, each.name) for each in defined),
-            is_unmarked=not is_open and not self._names_function(_MARK),
-            is_undefined=not is_open and not self._names_function(_DEFINE),
+            is_unmarked=not unknown and not self._names_function(_MARK),
+            is_undefined=not unknown and not self._names_function(_DEFINE),
             failures=failures,
             undefined=undefined,
             imports=imports,
             changes_path=search_of(self._nodes) != "usual",
-            inputs=None if pipeline is None or is_open else external_sources(pipeline, self._module, self._names),
+            inputs=None if pipeline is None or unknown else external_sources(pipeline, self._module, self._names),
             outputs=None if pipeline is None else outputs_of(pipeline, self._arguments(pipeline), self._names),
+            unknown=unknown,
+            on_gpu=None
+            if pipeline is None or unknown
+            else operator_on_gpu(certain_nodes(pipeline), self._functions, self._names),
         )
 
     def _is(self, node: ast.expr, name: str) -> bool:
@@ -165,16 +180,18 @@ class _Reader:
         calls = (each for each in function.decorator_list if isinstance(each, ast.Call) and self._is(each, _DEFINE))
         return [keyword for call in calls for keyword in call.keywords]
 
-    def _is_open(self) -> bool:
-        """Whether code of other modules, or code that the file does not show, may take part."""
+    def _unknown(self) -> str:
+        """Why code of other modules, or code that the file does not show, may take part; "" if none does."""
         modules = {alias.name for node in self._nodes if isinstance(node, ast.Import) for alias in node.names}
         for node in self._nodes:
             if isinstance(node, ast.ImportFrom):
                 modules.add("." if node.level else node.module or "")
                 if any(alias.name == "*" for alias in node.names):
-                    return True
-        tops = {name.partition(".")[0] for name in modules}
-        return is_dynamic(self._nodes) or not tops <= _PROVIDED | sys.stdlib_module_names
+                    return f"imports all names of {node.module!r}"
+        known = _PROVIDED | sys.stdlib_module_names
+        if others := sorted(name for name in modules if name.partition(".")[0] not in known):
+            return f"imports {others[0]!r}, which the checks do not read"
+        return "may run code that it does not show" if is_dynamic(self._nodes) else ""
 
     def _needed(self, pipeline: ast.FunctionDef | None) -> tuple[tuple[Imported, ...], tuple[Reference, ...]]:
         """The modules and the undefined names that the import, and a call of the pipeline's function, need."""

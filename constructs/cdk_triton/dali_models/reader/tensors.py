@@ -14,13 +14,14 @@ from cdk_triton.python_models.reader.imports import may_leave
 from cdk_triton.python_models.reader.known_functions import dotted
 from cdk_triton.python_models.reader.names import bound_names
 
-__all__ = ["ExternalSource", "Outputs", "external_sources", "outputs_of"]
+__all__ = ["ExternalSource", "Outputs", "certain_nodes", "external_sources", "outputs_of"]
 
 Outputs = tuple[PipelineTensor, ...]
 
 _SOURCE: Final = "external_source"
 _FN: Final = "nvidia.dali.fn."
-# Other ways to an input: the operators in `fn.inputs`, and the class of the object interface.
+_VIDEOS: Final = (f"{_FN}experimental.inputs.video", f"{_FN}inputs.video")
+# Other ways to an input: other operators in `fn.inputs`, and the class of the object interface.
 _OTHERS: Final = frozenset({"inputs", "ExternalSource"})
 
 # nvidia.dali.types → Triton's name.
@@ -46,7 +47,7 @@ _WITH_ONE_OUTPUT: Final = frozenset(
 
 @dataclass(frozen=True)
 class ExternalSource:
-    """A call of `fn.external_source`.
+    """A call of `fn.external_source`, or of `fn.inputs.video` with a name.
 
     Attributes:
         line: where.
@@ -74,16 +75,18 @@ def external_sources(
         imported: name → what an import binds it to.
     """
     nodes = list(ast.walk(module))
-    calls = [node for node in nodes if isinstance(node, ast.Call) and dotted(node.func, imported) == f"{_FN}{_SOURCE}"]
-    functions = {call.func for call in calls}
+    made = {node: dotted(node.func, imported) for node in nodes if isinstance(node, ast.Call)}
+    calls = [call for call, function in made.items() if function in (f"{_FN}{_SOURCE}", *_VIDEOS)]
+    functions = {part for call in calls for part in ast.walk(call.func)}
     for node in nodes:
         name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
         whole = dotted(node, imported) if isinstance(node, ast.Name | ast.Attribute) else ""
         is_source = _SOURCE in (name, whole.rpartition(".")[2])
-        if name in _OTHERS or (whole.startswith(_FN) and ".inputs" in whole) or (is_source and node not in functions):
+        is_other = name in _OTHERS or (whole.startswith(_FN) and ".inputs" in whole)
+        if (is_other or is_source) and node not in functions:
             return None
     constants = _constants(module, pipeline)
-    certain = _needed(pipeline).intersection(_certain(pipeline.body))
+    certain = certain_nodes(pipeline)
     unused = _unused(pipeline, imported)
     found = []
     for call in calls:
@@ -91,10 +94,17 @@ def external_sources(
         text = _text(keywords.get("name"), constants)
         if None in keywords or "num_outputs" in keywords or text is None or len(call.args) > 1:
             return None
+        if made[call] in _VIDEOS and not text:
+            return None
         tensor = PipelineTensor(text, _type(keywords.get("dtype"), imported), _number(keywords.get("ndim")))
         has_callback = bool(call.args) or not _is_none(keywords.get("source"))
         found.append(ExternalSource(call.lineno, tensor, call in certain, call not in unused, has_callback))
     return tuple(sorted(found, key=lambda each: each.line))
+
+
+def certain_nodes(pipeline: ast.FunctionDef) -> set[ast.AST]:
+    """The nodes that certainly run, and whose values become a part of an output."""
+    return _needed(pipeline).intersection(_certain(pipeline.body))
 
 
 def outputs_of(

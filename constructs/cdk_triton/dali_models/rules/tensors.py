@@ -11,6 +11,7 @@ from cdk_triton.dali_models.configured import configured_tensors
 from cdk_triton.dali_models.models import DaliPipelineFile, Defined, defined_rule, pipeline_rule
 from cdk_triton.dali_models.reader.definition import Definition
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import enum_name
 
 _TOOLS = "src/config_tools/config_tools.cc"
 
@@ -18,7 +19,7 @@ _TOOLS = "src/config_tools/config_tools.cc"
 @pipeline_rule(
     "CT874",
     Severity.ERROR,
-    "a configuration contradicts the inputs or outputs of its DALI pipeline",
+    "a configuration contradicts its DALI pipeline",
     source=backend("dali_backend", _TOOLS, 367, 431),
 )
 def contradicting_tensors(each: DaliPipelineFile) -> Iterator[Problem]:
@@ -29,6 +30,9 @@ def contradicting_tensors(each: DaliPipelineFile) -> Iterator[Problem]:
     configuration is the first one that the pipeline returns. A pipeline declares the types and dimensions of its inputs
     with `dtype` and `ndim` of `external_source`, and those of its outputs with `output_dtype` and `output_ndim` of
     `@pipeline_def`.
+
+    Instances of the kind `KIND_CPU` have no GPU, so DALI rejects a pipeline with an operator of `device="mixed"` or
+    `device="gpu"`, or with `.gpu()`.
 
     Example:
         # model/config.pbtxt
@@ -65,6 +69,17 @@ def contradicting_tensors(each: DaliPipelineFile) -> Iterator[Problem]:
             yield each.owner.owner.problem(
                 fault.field, would_not_load(each.owner.model, fault.found, _said(fault)), fault.fix
             )
+    content = each.content
+    on_gpu = content.on_gpu if isinstance(content, Definition) else None
+    kinds = [enum_name(group, "kind") for group in each.owner.config.instance_group]
+    if on_gpu is not None and "KIND_CPU" in kinds:
+        found = f"line {on_gpu.line} of {each.path} runs {on_gpu.name!r} on the GPU, which instances of KIND_CPU lack"
+        said = "'device_id' should not be `CPU_ONLY_DEVICE_ID`."
+        yield each.owner.owner.problem(
+            f"instance_group[{kinds.index('KIND_CPU')}].kind",
+            would_not_load(each.owner.model, found, said),
+            "write kind: KIND_GPU, or use operators of the CPU",
+        )
 
 
 @pipeline_rule(
