@@ -1,4 +1,7 @@
-"""The real Python backend as judge of CT194 to CT197 and CT199, the requests of Python models. CT198 needs a GPU."""
+"""The real Python backend as judge of CT194 to CT197 and CT199, the requests of Python models. CT198 needs a GPU.
+
+The fault of CT118 cannot be compared, because the server waits for ever.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules CT182 and CT191: the models that a Python model calls or loads itself."""
+"""The rules CT118, CT182 and CT191: the models that a Python model calls or loads itself."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_file_that_another_library_loads(messages: Messages, write: Write) -> 
 @pytest.mark.parametrize(
     "source",
     [
-        calling("'preprocess'"),
+        calling("'bert'"),
         calling("requests[0]"),
         calling("'other'", "        pb_utils.load_model(model_name='other')\n"),
         f"if __name__ == '__main__':\n    InferenceRequest(model_name='other')\n{CLASS}{EXECUTE}",
@@ -163,8 +163,40 @@ def test_no_request_before_execute(write: Write, body: str) -> None:
     ],
 )
 def test_a_model_that_another_one_loads(messages: Messages, write: Write, line: str, codes: list[str]) -> None:
-    files = {f"{CALLER}/1/model.py": calling("'preprocess'", f"        {line}\n")}
+    files = {f"{CALLER}/1/model.py": calling("'bert'", f"        {line}\n")}
     spare = {"spare/config.pbtxt": 'backend: "python"', "spare/1/model.py": CLASS + EXECUTE}
     repository = write({**files, **spare})
     assert [code for code, _, _ in messages.of(repository.check())] == codes
     assert [code for code, _, _ in messages.of(repository.check(mode="multi"))] == codes
+
+
+SELF = """
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        call = pb_utils.InferenceRequest(model_name="{}", inputs=[], requested_output_names=[])
+        return [call.exec({}) for _ in requests]
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "argument", "found"),
+    [
+        pytest.param("", "model", "", ["CT118"], id="one instance"),
+        pytest.param("instance_group { count: 1 kind: KIND_CPU }", "model", "", ["CT118"], id="one configured"),
+        pytest.param("instance_group { count: 2 }", "model", "", [], id="two instances"),
+        pytest.param("instance_group { count: 1 } instance_group { count: 1 }", "model", "", [], id="two groups"),
+        pytest.param("model_transaction_policy { decoupled: true }", "model", "", [], id="decoupled"),
+        pytest.param("", "other", "", [], id="another model"),
+        pytest.param("", "model", "decoupled=how", [], id="unknown"),
+    ],
+)
+def test_a_request_to_itself(
+    messages: Messages, write: Write, config: str, name: str, argument: str, found: list[str]
+) -> None:
+    source = SELF.format(name, argument)
+    repository = write({"model/config.pbtxt": f'backend: "python" {config}', "model/1/model.py": source}, base={})
+    own = messages.of(each for each in repository.check() if each.code == "CT118")
+    assert [code for code, *_ in own] == found

@@ -1,4 +1,4 @@
-"""CT182 and CT191: the models that a Python model calls or loads itself."""
+"""CT118, CT182 and CT191: the models that a Python model calls or loads itself."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.configured import completes, has_argument
+from cdk_triton.checks.derived.decoupling import decoupled_models
 from cdk_triton.checks.registry import Problem, in_line, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.python_models.called_models import ModelRequest, request_rule
 from cdk_triton.python_models.modules import PythonModel, needed_sources, source_rule
 from cdk_triton.python_models.reader.imports import ServerCall
 from cdk_triton.triton.findings import Severity
@@ -98,6 +100,62 @@ def called_model(context: CheckContext) -> Iterator[Problem]:
                 )
 
 
+@request_rule(
+    "CT118",
+    Severity.WARNING,
+    "a Python model sends a request to itself",
+    source=backend("python_backend", "README.md", 1620, 1626),
+)
+def own_request(each: ModelRequest) -> Iterator[Problem]:
+    """The `execute` of a Python model sends a request (BLS) to the same model, and waits for the response.
+
+    The instance that waits cannot process the request, so another instance has to. If there is none, or if all of them
+    wait, they wait for ever. Call a function of the class instead, or move the work to a second model.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [self.ask(request) for request in requests]
+
+            def ask(self, request):
+                call = pb_utils.InferenceRequest(
+                    model_name="model", inputs=request.inputs(), requested_output_names=[]
+                )
+                return pb_utils.InferenceResponse(call.exec().output_tensors())
+
+    Instead:
+        # model/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [self.answer(request.inputs()) for request in requests]
+
+            def answer(self, tensors):
+                return pb_utils.InferenceResponse(tensors)
+
+    Limits:
+        The rule skips a model whose configuration has more than one instance, or whose transactions are decoupled, and
+        requests that name a version.
+    """
+    call, groups = each.call, each.owner.config.instance_group
+    instances = sum(max(group.count, 1) * max(len(group.gpus), 1) for group in groups)
+    is_decoupled = call.model in decoupled_models(each.owner.context)
+    if call.model == each.caller and call.plain and call.version is None and instances <= 1 and not is_decoupled:
+        yield in_line(
+            each.path,
+            call.plain,
+            f"sends a request from {call.model!r} to itself, so an instance waits for another one, and for ever if "
+            "there is none or all of them wait",
+            "call a function instead, or move the work to a second model",
+        )
+
+
 def _fix(context: CheckContext, name: str) -> str:
     if context.mode == "single":
         return f"add {name!r} to additional_models"
@@ -122,6 +180,10 @@ def too_early(each: PythonModel) -> Iterator[Problem]:
     server loads it. On a multi-model endpoint, these three functions work in `initialize`, because the server is ready.
 
     Example:
+        $ cdk-triton validate . --default-model model --additional-model echo
+        # echo/config.pbtxt
+        backend: "python"
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
         # model/config.pbtxt
         backend: "python"
         output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
@@ -133,7 +195,7 @@ def too_early(each: PythonModel) -> Iterator[Problem]:
                 self.ask([])
 
             def ask(self, inputs):
-                request = pb_utils.InferenceRequest(model_name="model", requested_output_names=["OUT"], inputs=inputs)
+                request = pb_utils.InferenceRequest(model_name="echo", requested_output_names=["OUT"], inputs=inputs)
                 return request.exec()
 
             def execute(self, requests):
@@ -145,7 +207,7 @@ def too_early(each: PythonModel) -> Iterator[Problem]:
 
         class TritonPythonModel:
             def ask(self, inputs):
-                request = pb_utils.InferenceRequest(model_name="model", requested_output_names=["OUT"], inputs=inputs)
+                request = pb_utils.InferenceRequest(model_name="echo", requested_output_names=["OUT"], inputs=inputs)
                 return request.exec()
 
             def execute(self, requests):
