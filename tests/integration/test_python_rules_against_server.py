@@ -29,7 +29,7 @@ COMPLETE = "    @staticmethod\n    def auto_complete_config(c):\n        "
 SOURCE = CLASS + EXECUTE
 READS = "import json\nfrom pathlib import Path\n"
 UTILS = "import triton_python_backend_utils as pb_utils\n"
-REQUEST = "pb_utils.InferenceRequest(model_name='model', model_version=1, requested_output_names=['OUT'], inputs=[])"
+REQUEST = "pb_utils.InferenceRequest(model_name='model', model_version=1, requested_output_names=[], inputs=list())"
 ASKS = f"""
     def ask(self): {REQUEST}.exec()
     async def wait(self): await {REQUEST}.async_exec()
