@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import IO, Any
 
 from cdk_triton.errors import LocalError
@@ -144,7 +144,7 @@ class Daemon:
                     for number in previous:
                         signal.signal(number, lambda number, _: asked.put(number))
                     ready(status)
-                    asked.get()
+                    _wait(asked)
                     log_line("stopping")
                 log_line("stopped")
             finally:
@@ -391,6 +391,14 @@ def _start_time(pid: int) -> int | None:
 
 def _encoded(options: DaemonOptions | None) -> str:
     return json.dumps(asdict(options or DaemonOptions()))
+
+
+def _wait(asked: SimpleQueue[int]) -> None:
+    """Wait for a signal; one that comes right before the wait does not interrupt it, so the wait is repeated."""
+    while True:
+        with contextlib.suppress(Empty):
+            asked.get(timeout=1)
+            return
 
 
 def _run_detached(arguments: list[str]) -> int:
