@@ -10,6 +10,7 @@ import tarfile
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -144,9 +145,17 @@ def test_what_no_archive_of_this_library_contains_is_rejected(messages: Messages
 def test_whatever_stands_behind_the_last_file_is_noticed(at: int, garbage: bytes) -> None:
     assume(garbage.strip(b"\0"))
     content = gzip.decompress(GOOD)
-    archive = gzip.compress(content[:at] + garbage + content[at + len(garbage) :], 1)
+    content = content[:at] + garbage + content[at + len(garbage) :]
+    assume(not is_header(content[1024:1536]))  # bytes whose sum fits are the header of another file
     with pytest.raises(ArtifactError, match=r"after its end|is damaged"):
-        archive_keys(iter([archive]), KEYS, "a.tar.gz")
+        archive_keys(iter([gzip.compress(content, 1)]), KEYS, "a.tar.gz")
+
+
+def is_header(block: bytes) -> bool:
+    with suppress(tarfile.HeaderError):
+        tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        return True
+    return False
 
 
 paths = st.lists(st.text("abcä", min_size=1, max_size=120), min_size=1, max_size=3).map("/".join)
