@@ -6,6 +6,7 @@ and its request writer makes the answer.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -21,7 +22,10 @@ import boto3
 import numpy as np
 import pytest
 from botocore.config import Config
+from tests.client.streaming_endpoint import Client, Streaming, served
 from tritonclient.http import InferenceServerClient, InferInput
+
+from cdk_triton.client import AsyncTritonClient, InferenceResult, TritonClient
 
 BINARY = "application/vnd.sagemaker-triton.binary+json;json-header-size="
 
@@ -206,3 +210,49 @@ def environment(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> pytest.M
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     return monkeypatch
+
+
+@pytest.fixture
+def streaming(endpoint: Any, environment: pytest.MonkeyPatch) -> Iterator[Streaming]:
+    """In place of the endpoint of the environment."""
+    with served() as seen:
+        environment.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{seen.port}")
+        yield seen
+
+
+def _stream(inputs: Any, **options: Any) -> list[InferenceResult]:
+    return list(TritonClient("texts").stream(inputs, **options))
+
+
+def _async_stream(inputs: Any, **options: Any) -> list[InferenceResult]:
+    async def main() -> list[InferenceResult]:
+        async with AsyncTritonClient("texts") as client:
+            return [result async for result in await client.stream(inputs, **options)]
+
+    return asyncio.run(main())
+
+
+def _generate(inputs: Any, **options: Any) -> list[InferenceResult]:
+    return [TritonClient("texts").generate(inputs, **options)]
+
+
+def _async_generate(inputs: Any, **options: Any) -> list[InferenceResult]:
+    async def main() -> list[InferenceResult]:
+        async with AsyncTritonClient("texts") as client:
+            return [await client.generate(inputs, **options)]
+
+    return asyncio.run(main())
+
+
+@pytest.fixture(params=[_stream, _async_stream], ids=["sync", "async"])
+def stream(request: pytest.FixtureRequest) -> Client:
+    """The results of `stream` of either client."""
+    client: Client = request.param
+    return client
+
+
+@pytest.fixture(params=[_generate, _async_generate], ids=["sync", "async"])
+def generate(request: pytest.FixtureRequest) -> Client:
+    """The result of `generate` of either client."""
+    client: Client = request.param
+    return client

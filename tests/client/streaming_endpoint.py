@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from cdk_triton.client import InferenceResult
 from cdk_triton_local.wire import event_stream
+
+Client = Callable[..., list[InferenceResult]]
 
 EVENTS = "text/event-stream; charset=utf-8"
 
@@ -106,3 +109,14 @@ def served() -> Iterator[Streaming]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+HI = {"PROMPT": "hi"}
+
+
+def event(text: str, **more: Any) -> bytes:
+    return b"data: " + json.dumps({"TEXT": text, "model_name": "m", "model_version": "1", **more}).encode() + b"\n\n"
+
+
+def words(results: list[InferenceResult]) -> list[str]:
+    return [result["TEXT"][0].decode() for result in results]

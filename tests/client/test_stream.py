@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import threading
-import time
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.client.streaming_endpoint import EVENTS, Streaming, served
+from tests.client.streaming_endpoint import EVENTS, HI, Client, Streaming, event, words
 
-from cdk_triton.client import AsyncTritonClient, InferenceResult, TritonClient
+from cdk_triton.client import AsyncTritonClient, TritonClient
 from cdk_triton.errors import (
-    CdkTritonError,
     ConfigurationError,
     InvocationError,
     InvocationTimeoutError,
@@ -28,65 +23,6 @@ from cdk_triton_local.wire import event_stream
 
 if TYPE_CHECKING:
     from golden_messages import Messages
-
-HI = {"PROMPT": "hi"}
-
-
-def event(text: str, **more: Any) -> bytes:
-    return b"data: " + json.dumps({"TEXT": text, "model_name": "m", "model_version": "1", **more}).encode() + b"\n\n"
-
-
-@pytest.fixture
-def streaming(endpoint: Any, environment: pytest.MonkeyPatch) -> Iterator[Streaming]:
-    """In place of the endpoint of the environment."""
-    with served() as seen:
-        environment.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{seen.port}")
-        yield seen
-
-
-Client = Callable[..., list[InferenceResult]]
-
-
-def _stream(inputs: Any, **options: Any) -> list[InferenceResult]:
-    return list(TritonClient("texts").stream(inputs, **options))
-
-
-def _async_stream(inputs: Any, **options: Any) -> list[InferenceResult]:
-    async def main() -> list[InferenceResult]:
-        async with AsyncTritonClient("texts") as client:
-            return [result async for result in await client.stream(inputs, **options)]
-
-    return asyncio.run(main())
-
-
-def _generate(inputs: Any, **options: Any) -> list[InferenceResult]:
-    return [TritonClient("texts").generate(inputs, **options)]
-
-
-def _async_generate(inputs: Any, **options: Any) -> list[InferenceResult]:
-    async def main() -> list[InferenceResult]:
-        async with AsyncTritonClient("texts") as client:
-            return [await client.generate(inputs, **options)]
-
-    return asyncio.run(main())
-
-
-@pytest.fixture(params=[_stream, _async_stream], ids=["sync", "async"])
-def stream(request: pytest.FixtureRequest) -> Client:
-    """The results of `stream` of either client."""
-    client: Client = request.param
-    return client
-
-
-@pytest.fixture(params=[_generate, _async_generate], ids=["sync", "async"])
-def generate(request: pytest.FixtureRequest) -> Client:
-    """The result of `generate` of either client."""
-    client: Client = request.param
-    return client
-
-
-def words(results: list[InferenceResult]) -> list[str]:
-    return [result["TEXT"][0].decode() for result in results]
 
 
 def test_a_request_is_flat_json(streaming: Streaming, stream: Client) -> None:
@@ -157,154 +93,6 @@ def test_a_value_that_no_tensor_holds_is_an_error(streaming: Streaming, stream: 
     streaming.parts = [b'data: {"y": ' + values.encode() + b"}\n\n"]
     with pytest.raises(InvocationError, match=r"not an answer of Triton's generate protocol"):
         stream(HI)
-
-
-def test_results_arrive_before_the_answer_ends(streaming: Streaming) -> None:
-    streaming.parts = [event("a"), None, event("b")]
-    with TritonClient("texts").stream(HI) as results:
-        assert results.first_result_seconds is None
-        assert next(results)["TEXT"] == [b"a"]
-        assert results.first_result_seconds is not None
-        assert results.variant == "blue"
-        streaming.go_on.set()
-        assert words(list(results)) == ["b"]
-        assert list(results) == []
-
-
-def test_results_arrive_before_the_answer_ends_on_an_event_loop(streaming: Streaming) -> None:
-    async def main() -> None:
-        async with AsyncTritonClient("texts") as client, await client.stream(HI) as results:
-            assert (await anext(results))["TEXT"] == [b"a"]
-            assert results.first_result_seconds is not None
-            streaming.go_on.set()
-            assert words([result async for result in results]) == ["b"]
-
-    streaming.parts = [event("a"), None, event("b")]
-    asyncio.run(main())
-
-
-def test_open_streams_do_not_keep_other_requests_waiting(streaming: Streaming) -> None:
-    async def main() -> list[str]:
-        async with AsyncTritonClient("texts", concurrency=1) as client, await client.stream(HI) as first:
-            await anext(first)
-            async with await client.stream(HI) as second:
-                await anext(second)
-                streaming.parts = [event("c")]
-                one = await client.generate(HI)
-            streaming.go_on.set()
-            return words([one, *[result async for result in first]])
-
-    streaming.parts = [event("a"), None, event("b")]
-    assert asyncio.run(asyncio.wait_for(main(), 20)) == ["c", "b"]
-
-
-@pytest.mark.parametrize("how", ["break", "close", "never read"])
-def test_a_caller_that_stops_reading_closes_the_connection(streaming: Streaming, how: str) -> None:
-    streaming.parts = [event("x" * 100_000)] * 1000
-    results = TritonClient("texts").stream(HI)
-    if how == "break":
-        for _ in results:
-            break
-    elif how == "close":
-        next(results)
-        results.close()
-        assert list(results) == []
-    del results
-    gc.collect()
-    assert streaming.left.wait(20)
-
-
-@pytest.mark.parametrize("how", ["break", "close", "cancelled"])
-def test_a_caller_that_stops_reading_closes_the_connection_of_an_event_loop(streaming: Streaming, how: str) -> None:
-    streaming.parts = [event("x" * 100_000)] * (1000 if how != "cancelled" else 1)
-    if how == "cancelled":
-        streaming.parts += [None, *[event("x" * 100_000)] * 1000]
-
-    reading = asyncio.Event()
-
-    async def read(client: AsyncTritonClient) -> None:
-        results = await client.stream(HI)
-        if how == "close":
-            await anext(results)
-            results.close()
-            assert [result async for result in results] == []
-        elif how == "break":
-            async for _ in results:
-                break
-        else:
-            async for _ in results:
-                reading.set()
-
-    async def main() -> None:
-        async with AsyncTritonClient("texts", concurrency=1) as client:
-            task = asyncio.create_task(read(client))
-            if how == "cancelled":
-                await reading.wait()
-                task.cancel()
-                await asyncio.wait([task])
-                streaming.go_on.set()
-            else:
-                await task
-            assert await asyncio.to_thread(streaming.left.wait, 20)
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize("how", ["close", "go on"])
-def test_a_stream_has_one_reader_whom_close_wakes(streaming: Streaming, how: str, messages: Messages) -> None:
-    streaming.parts = [event("a"), None, event("b")]
-    results = TritonClient("texts").stream(HI)
-    found: list[str] = []
-    rejected: list[Exception] = []
-
-    def read() -> None:
-        try:
-            found.extend(result["TEXT"][0].decode() for result in results)
-        except CdkTritonError as error:
-            rejected.append(error)
-
-    readers = [threading.Thread(target=read) for _ in range(2)]
-    for reader in readers:
-        reader.start()
-    deadline = time.monotonic() + 20
-    while not rejected and time.monotonic() < deadline:
-        threading.Event().wait(0.01)
-    if how == "close":
-        results.close()
-    else:
-        streaming.go_on.set()
-    for reader in readers:
-        reader.join(20)
-        assert not reader.is_alive()
-    assert [type(error) for error in rejected] == [ConfigurationError]
-    messages.record("ConfigurationError", str(rejected[0]))
-    assert found == (["a"] if how == "close" else ["a", "b"])
-    assert list(results) == []
-
-
-@pytest.mark.parametrize("how", ["close", "go on"])
-def test_a_stream_of_an_event_loop_has_one_reader_too(streaming: Streaming, how: str) -> None:
-    async def main() -> list[str]:
-        async with AsyncTritonClient("texts") as client:
-            results = await client.stream(HI)
-            found = [(await anext(results))["TEXT"][0].decode()]
-
-            async def read() -> None:
-                async for result in results:
-                    found.append(result["TEXT"][0].decode())
-
-            reader = asyncio.create_task(read())
-            await asyncio.sleep(0)
-            with pytest.raises(ConfigurationError, match="another thread or task waits"):
-                await anext(results)
-            if how == "close":
-                results.close()
-            streaming.go_on.set()
-            await asyncio.wait_for(reader, 20)
-            return found
-
-    streaming.parts = [event("a"), None, event("b")]
-    assert asyncio.run(main()) == (["a"] if how == "close" else ["a", "b"])
 
 
 BROKEN = [
@@ -498,16 +286,6 @@ def test_a_request_that_is_too_large_is_not_sent(streaming: Streaming, stream: C
     with pytest.raises(PayloadTooLargeError):
         stream({"x": "a" * 6_291_456})
     assert streaming.requests == []
-
-
-def test_reading_a_stream_leaves_no_connection_open(streaming: Streaming, stream: Client) -> None:
-    streaming.parts = [event("a")]
-    for _ in range(3):
-        stream(HI)
-    streaming.parts = [event("a"), "cut"]
-    with pytest.raises(CdkTritonError):
-        stream(HI)
-    gc.collect()  # an open socket would be a ResourceWarning, which is an error here
 
 
 def test_a_stream_whose_endpoint_is_gone_is_an_error(
