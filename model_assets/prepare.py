@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -159,8 +160,19 @@ def prepare(workspace: Workspace, assets: Sequence[Asset], packages: Path | None
             continue
         print(f"building  {asset.path} ...", flush=True)
         start = time.monotonic()
+        _import_builders(asset)
         size = workspace.publish(asset.path, key, partial(asset.build, source))
         print(f"built     {asset.path} ({size / 1e6:.1f} MB in {time.monotonic() - start:.1f} s)", flush=True)
+
+
+def _import_builders(asset: Asset) -> None:
+    """Imports what makes an asset. Ctrl-C waits for the end: numpy and onnx swallow it, or crash, if it meets them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        for name in asset.builders:
+            import_module(f"builders.{name}")
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -192,25 +204,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"prepare.py: {_explained(error)}", file=sys.stderr)
         return 1
     except ImportError as error:
-        if _is_interruption(error):
-            return _interrupted()
         print(f"prepare.py: {error}; install this project's packages first: make setup", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return _interrupted()
+        print("prepare.py: interrupted; no partial file is left; run prepare.py again to continue", file=sys.stderr)
+        return 128 + signal.SIGINT
     return 0
-
-
-def _is_interruption(error: BaseException | None) -> bool:
-    """Whether an error comes of Ctrl-C: numpy and extension modules make an ImportError of one that meets them."""
-    return error is not None and (
-        isinstance(error, KeyboardInterrupt) or _is_interruption(error.__cause__ or error.__context__)
-    )
-
-
-def _interrupted() -> int:
-    print("prepare.py: interrupted; no partial file is left; run prepare.py again to continue", file=sys.stderr)
-    return 128 + signal.SIGINT
 
 
 def _explained(error: OSError) -> str:
