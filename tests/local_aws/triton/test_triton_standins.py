@@ -140,7 +140,7 @@ def test_a_backend_that_only_the_images_have_is_named(fleet: Any) -> None:
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="the extra torch is not installed")
-def test_torchscript_answers(messages: Messages, fleet: Any) -> None:
+def test_torchscript_answers(fleet: Any) -> None:
     row = {"shape": [1, 4], "datatype": "FP32", "data": [1.0, 2.0, 3.0, 4.0]}
     response = fleet.send(
         "fleet", json.dumps({"inputs": [{"name": name, **row} for name in "yx"]}).encode(), model="torch"
@@ -149,7 +149,7 @@ def test_torchscript_answers(messages: Messages, fleet: Any) -> None:
     (output,) = json.loads(response.body)["outputs"]
     assert output["data"] == [2.0, 4.0, 6.0, 8.0]
     (line,) = introductions(fleet, "pytorch")
-    messages.record("log", line)
+    assert "PyTorch on the CPU" in line
 
 
 def test_a_plan_rejects_what_its_profiles_do_not_accept(fleet: Any) -> None:
