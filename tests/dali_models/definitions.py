@@ -165,3 +165,16 @@ COMPLETED = {
     "a callback": Case(pipeline("return fn.external_source(name='A', source=lambda: [1])"), ("CT876",)),
     "a callback by position": Case(pipeline("return fn.external_source(lambda: [1])"), ("CT874", "CT876")),
 }
+
+READER = "fn.readers.file(files=['picture'], name='reader')"
+WITHOUT_INPUT = {
+    "a reader": Case(pipeline(f"encoded, labels = {READER}", "return encoded"), ("CT877",), ()),
+    "a reader, and an input that it lacks": Case(
+        pipeline(f"encoded, labels = {READER}", "return encoded"), ("CT877", "CT874")
+    ),
+    "a reader, and an input that no output needs": Case(
+        pipeline(f"a = {A}", f"encoded, labels = {READER}", "return encoded"), ("CT877",), ()
+    ),
+    "constants": Case(pipeline("return fn.random.uniform(range=(0.0, 1.0))"), ("CT877",), ()),
+    "a reader beside an input": Case(pipeline(f"labels = {READER}[1]", f"return {A}, labels"), outputs=TWO_OUTPUTS),
+}

@@ -1,4 +1,4 @@
-"""The rules CT870 to CT876 about the file of a model: which one the backend takes, and what a recipe makes of it."""
+"""The rules CT870 to CT877 about the file of a model: which one the backend takes, and what a recipe makes of it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 SERIALIZED = Path(__file__).with_name("model.dali").read_bytes()
 """What DALI 2.4 wrote for the inputs A (UINT8, 1 dimension) and B, and two outputs: (UINT8, 1) and (FP32, 2)."""
+
+READER = Path(__file__).with_name("reader.dali").read_bytes()
+"""What DALI 2.4 wrote for a pipeline that reads files itself, with one output."""
 
 UNMARKED = pipeline(f"return {A}", decorators="@pipeline_def(batch_size=8)\n")
 FITTING = Case("", inputs=("A UINT8 -1", "B FP16 4"), outputs=("FIRST UINT8 -1", "SECOND FP32 [2,2]"))
@@ -51,6 +54,12 @@ def test_a_serialised_pipeline_is_compared(messages: Messages, write: Write, cas
 def test_what_dali_cannot_deserialise(messages: Messages, write: Write, content: bytes) -> None:
     repository = write({"model/config.pbtxt": FITTING.config, "model/1/model.dali": content}, base={})
     assert [code for code, _, _ in messages.of(repository.check())] == ["CT870"]
+
+
+def test_a_serialised_pipeline_without_inputs(messages: Messages, write: Write) -> None:
+    config = FITTING._replace(inputs=(), outputs=("OUT UINT8 -1",)).config
+    repository = write({"model/config.pbtxt": config, "model/1/model.dali": READER}, base={})
+    assert messages.of(repository.check()) == [("CT877", "model/1/model.dali", "")]
 
 
 def test_an_empty_file(messages: Messages, tmp_path: Path, write: Write) -> None:

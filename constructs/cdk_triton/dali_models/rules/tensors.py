@@ -1,4 +1,4 @@
-"""CT874 to CT876: whether a DALI pipeline has the inputs and outputs of its configuration."""
+"""CT874 to CT877: whether a DALI pipeline has the inputs and outputs of its configuration."""
 
 from __future__ import annotations
 
@@ -194,6 +194,69 @@ def own_source(each: Defined) -> Iterator[Problem]:
                 f"makes an external_source without a name, so DALI chooses the name of an input of {name!r}",
                 "write name=…, with the name of an input in config.pbtxt",
             )
+
+
+@pipeline_rule(
+    "CT877",
+    Severity.ERROR,
+    "a DALI pipeline has no input",
+    source=backend("dali_backend", "src/dali_executor/dali_executor.cc", 30, 33),
+)
+def no_input(each: DaliPipelineFile) -> Iterator[Problem]:
+    """No output of the pipeline needs an `external_source`, as in a pipeline for training that reads files.
+
+    The server loads the model, but every request fails or ends the server: the backend takes the batch size from the
+    first input of a request, and does not expect that there is none. Replace the reader (`fn.readers`) by an
+    `external_source`, and let the caller send the data.
+
+    Example:
+        # model/config.pbtxt
+        backend: "dali"
+        max_batch_size: 8
+        output { name: "OUT" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
+        # model/1/dali.py
+        from nvidia.dali import fn, pipeline_def
+        from nvidia.dali.plugin.triton import autoserialize
+
+        @autoserialize
+        @pipeline_def(batch_size=8, num_threads=1, device_id=0)
+        def pipeline():
+            encoded, labels = fn.readers.file(file_root="/data/train")
+            images = fn.decoders.image(encoded, device="mixed")
+            return fn.crop_mirror_normalize(images, crop=(224, 224))
+
+    Instead:
+        # model/config.pbtxt
+        backend: "dali"
+        max_batch_size: 8
+        input { name: "IMAGE" data_type: TYPE_UINT8 dims: -1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
+        # model/1/dali.py
+        from nvidia.dali import fn, pipeline_def
+        from nvidia.dali.plugin.triton import autoserialize
+
+        @autoserialize
+        @pipeline_def(batch_size=8, num_threads=1, device_id=0)
+        def pipeline():
+            images = fn.decoders.image(fn.external_source(name="IMAGE"), device="mixed")
+            return fn.crop_mirror_normalize(images, crop=(224, 224))
+
+    Limits:
+        The limits of CT874 apply, which reports the inputs of a configuration that such a pipeline lacks.
+    """
+    content = each.content
+    if isinstance(content, PipelineSignature):
+        is_without = not content.inputs
+    else:
+        sources = content.inputs if isinstance(content, Definition) else None
+        is_without = sources is not None and not any(source.is_used for source in sources)
+    if is_without:
+        yield Problem(
+            each.path,
+            f"no output of the pipeline of {each.owner.model.name!r} needs an external_source, so the model has no "
+            "input, and every request fails or ends the server",
+            'read the data of requests with fn.external_source(name="…") in place of fn.readers',
+        )
 
 
 def _faults(each: DaliPipelineFile) -> Iterator[SignatureFault]:
