@@ -13,6 +13,7 @@ from cdk_triton.python_models.reader.calls import own_nodes
 from cdk_triton.python_models.reader.imports import may_leave
 from cdk_triton.python_models.reader.known_functions import dotted
 from cdk_triton.python_models.reader.names import bound_names
+from cdk_triton.python_models.reader.variables import constants
 
 __all__ = ["ExternalSource", "Outputs", "certain_nodes", "external_sources", "outputs_of"]
 
@@ -85,13 +86,13 @@ def external_sources(
         is_other = name in _OTHERS or (whole.startswith(_FN) and ".inputs" in whole)
         if (is_other or is_source) and node not in functions:
             return None
-    constants = _constants(module, pipeline)
+    set_once = constants(nodes)
     certain = certain_nodes(pipeline)
     unused = _unused(pipeline, imported)
     found = []
     for call in calls:
         keywords = {each.arg: each.value for each in call.keywords}
-        text = _text(keywords.get("name"), constants)
+        text = _text(keywords.get("name"), set_once)
         if None in keywords or "num_outputs" in keywords or text is None or len(call.args) > 1:
             return None
         if made[call] in _VIDEOS and not text:
@@ -245,29 +246,13 @@ def _is_operator(call: ast.Call, imported: Mapping[str, str]) -> bool:
     return name.startswith(_FN) and "function" not in name and not stays
 
 
-def _constants(module: ast.Module, pipeline: ast.FunctionDef) -> Mapping[str, str]:
-    """The names that always stand for the same text: set once at the top, or once in the function."""
-    nodes = list(ast.walk(module))
-    stored = Counter(node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
-    arguments = {node.arg for node in nodes if isinstance(node, ast.arg)}
-    found = {}
-    for statement in (*module.body, *pipeline.body):
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
-                if stored[name] == 1 and name not in arguments:
-                    found[name] = text
-    return found
-
-
-def _text(value: ast.expr | None, constants: Mapping[str, str]) -> str | None:
+def _text(value: ast.expr | None, set_once: Mapping[str, ast.expr]) -> str | None:
     """A text; "" for no value, None if it is not known."""
-    match value:
+    match set_once.get(value.id, value) if isinstance(value, ast.Name) else value:
         case None | ast.Constant(value=None):
             return ""
         case ast.Constant(value=str(text)):
             return text
-        case ast.Name(id=name):
-            return constants.get(name)
     return None
 
 

@@ -7,17 +7,16 @@ parameters are those of `PYBIND11_EMBEDDED_MODULE` in python_backend's src/pb_st
 from __future__ import annotations
 
 import ast
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from cdk_triton.python_models.reader.calls import certain_type, own_nodes
+from cdk_triton.python_models.reader.calls import certain_type
+from cdk_triton.python_models.reader.variables import Function, Variables
 
 __all__ = ["INCOMPATIBLE", "Misuse", "Reference", "misuses"]
 
 INCOMPATIBLE: Final = "TypeError: __init__(): incompatible constructor arguments"
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _NO_EXCEPTIONS = ("TritonError", "InferenceResponse", "InferenceRequest", "Tensor")
 _OF_RESPONSE = frozenset({"has_error", "error", "output_tensors", "parameters"})
 _POSITIONS = {"InferenceResponse": ("output_tensors", "error"), "Tensor": ("name", "values")}
@@ -97,7 +96,7 @@ def misuses(nodes: Iterable[ast.AST], utils: Collection[str], expected: Collecti
         if isinstance(method, ast.FunctionDef) and method.name == "execute" and not method.decorator_list
     }
     for node in nodes:
-        if isinstance(node, _FUNCTIONS):
+        if isinstance(node, Function):
             function = _Function(node, utils)
             yield from function.misuses(expected)
             if not is_nested:
@@ -105,28 +104,14 @@ def misuses(nodes: Iterable[ast.AST], utils: Collection[str], expected: Collecti
 
 
 class _Function:
-    def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, utils: Collection[str]) -> None:
+    def __init__(self, function: Function, utils: Collection[str]) -> None:
         self._utils = utils
         self._function = function
-        body = [function.body] if isinstance(function, ast.Lambda) else function.body
-        self._nodes = list(own_nodes(*body))
-        every = [node for part in (function.args, *body) for node in ast.walk(part)]
-        stores = Counter(node.id for node in every if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
-        stores.update(node.arg for node in every if isinstance(node, ast.arg))
-        caught = [node.name for node in every if isinstance(node, ast.ExceptHandler) and node.name is not None]
-        stores.update(caught)
-        stores.update(node.name for node in every if isinstance(node, ast.MatchAs) and node.name is not None)
-        stores.update(name for node in every if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names * 2)
-        self._exceptions = {name for name in caught if stores[name] == caught.count(name)}
-        self._values: Mapping[str, ast.expr] = {
-            node.targets[0].id: node.value
-            for node in self._nodes
-            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-            if stores[node.targets[0].id] == 1
-        }
+        self._variables = Variables(function)
+        self._resolved = self._variables.resolved
 
     def misuses(self, expected: Collection[ast.AST]) -> Iterator[Misuse]:
-        for node in self._nodes:
+        for node in self._variables.nodes:
             match node:
                 case _ if node in expected:
                     pass
@@ -141,7 +126,7 @@ class _Function:
 
     def outside_a_loop(self) -> Iterator[Misuse]:
         """The calls that need a running event loop: the server calls a plain `execute` without one."""
-        for node in self._nodes:
+        for node in self._variables.nodes:
             match node:
                 case ast.Call(func=ast.Attribute(value=owner, attr="async_exec")):
                     if self._made(owner) == "InferenceRequest":
@@ -152,7 +137,7 @@ class _Function:
         """The calls of a coroutine that need a thread without a running event loop."""
         if not isinstance(self._function, ast.AsyncFunctionDef):
             return
-        for node in self._nodes:
+        for node in self._variables.nodes:
             match node:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="asyncio"), attr="run")):
                     said = "RuntimeError: asyncio.run() cannot be called from a running event loop"
@@ -160,10 +145,6 @@ class _Function:
                 case ast.Call(func=ast.Attribute(attr="run_until_complete")):
                     said = "RuntimeError: This event loop is already running"
                     yield Misuse(Reference(node.lineno, "run_until_complete"), said, "write await instead")
-
-    def _resolved(self, value: ast.expr) -> ast.expr:
-        """What a variable stands for, if it is known."""
-        return self._values.get(value.id, value) if isinstance(value, ast.Name) else value
 
     def _made(self, value: ast.expr) -> str | None:
         """The name of the function or class of the server's module that makes a value."""
@@ -241,7 +222,7 @@ class _Function:
     def _kind(self, value: ast.expr) -> str | None:
         """The type of a value, as far as the function shows it."""
         match value:
-            case ast.Name(id=name) if name in self._exceptions:
+            case ast.Name(id=name) if name in self._variables.exceptions:
                 return "exception"
         match self._resolved(value):
             case ast.Call(func=ast.Name(id="str")):

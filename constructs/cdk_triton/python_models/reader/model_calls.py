@@ -6,15 +6,13 @@ A value counts if it is written in the call, or if a variable has it that the fu
 from __future__ import annotations
 
 import ast
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cdk_triton.python_models.reader.calls import own_nodes
+from cdk_triton.python_models.reader.variables import Function, Variables, constants
 
 __all__ = ["ModelCall", "model_calls"]
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _OF_RESPONSE = frozenset({"has_error", "error", "output_tensors", "parameters"})
 # With one of these, a source may handle tensors in the memory of the GPU.
 _OF_PLACE = frozenset({"is_cpu", "to_dlpack", "from_dlpack"})
@@ -62,10 +60,9 @@ def model_calls(nodes: Sequence[ast.AST]) -> tuple[ModelCall, ...]:
     """
     if not any(_is_request(node) for node in nodes):
         return ()
-    constants = _constants(nodes)
     handles_places = any(isinstance(node, ast.Attribute) and node.attr in _OF_PLACE for node in nodes)
-    functions = [node for node in nodes if isinstance(node, _FUNCTIONS)]
-    found = [call for function in functions for call in _Function(function, constants).calls(handles_places)]
+    set_once, functions = constants(nodes), [node for node in nodes if isinstance(node, Function)]
+    found = [call for function in functions for call in _Function(function, set_once).calls(handles_places)]
     return tuple(sorted(dict.fromkeys(found), key=lambda call: call.line))
 
 
@@ -76,47 +73,19 @@ def _is_request(node: ast.AST) -> bool:
     return False
 
 
-def _constants(nodes: Iterable[ast.AST]) -> Mapping[str, ast.expr]:
-    """The names that a module sets only once, to a literal."""
-    nodes = list(nodes)
-    stored = Counter(node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
-    others = {node.arg for node in nodes if isinstance(node, ast.arg)}
-    found = {}
-    for node in nodes:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant() as value):
-                if stored[name] == 1 and name not in others:
-                    found[name] = value
-    return found
-
-
 class _Function:
-    def __init__(
-        self, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, constants: Mapping[str, ast.expr]
-    ) -> None:
-        body = [function.body] if isinstance(function, ast.Lambda) else function.body
-        self._nodes = list(own_nodes(*body))
-        every = [node for part in body for node in ast.walk(part)]
-        names = [node for node in every if isinstance(node, ast.Name)]
-        self._loads = Counter(node.id for node in names if isinstance(node.ctx, ast.Load))
-        stores = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
-        outside = {name for node in every if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
-        outside |= {node.arg for part in (function.args, *body) for node in ast.walk(part) if isinstance(node, ast.arg)}
-        self._values = {name: value for name, value in constants.items() if name not in stores}
-        for node in self._nodes:
-            match node:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                    if stores[name] == 1 and name not in outside:
-                        self._values[name] = value
+    def __init__(self, function: Function, constants: Mapping[str, ast.expr]) -> None:
+        self._variables = Variables(function, constants)
+        self._resolved = self._variables.resolved
         self._sent: dict[ast.expr | None, list[tuple[ast.Call, bool | None]]] = {}
         self._read: dict[ast.expr | None, set[tuple[int, str]]] = {}
         self._read_at_once: dict[ast.expr | None, set[tuple[int, str]]] = {}
         self._used_as_one: set[ast.expr | None] = set()
-        for node in self._nodes:
+        for node in self._variables.nodes:
             self._note(node)
 
     def calls(self, handles_places: bool) -> Iterator[ModelCall]:
-        for node in self._nodes:
+        for node in self._variables.nodes:
             if isinstance(node, ast.Call) and _is_request(node):
                 given = {str(keyword.arg): keyword.value for keyword in node.keywords}
                 model = self._text(given.get("model_name"))
@@ -158,10 +127,6 @@ class _Function:
             ),
         )
 
-    def _resolved(self, value: ast.expr | None) -> ast.expr | None:
-        """What a variable stands for, if it is known."""
-        return self._values.get(value.id, value) if isinstance(value, ast.Name) else value
-
     def _text(self, value: ast.expr | None) -> str | None:
         match self._resolved(value):
             case ast.Constant(value=str(text)):
@@ -176,7 +141,7 @@ class _Function:
 
     def _elements(self, value: ast.expr | None) -> list[ast.expr] | None:
         """The elements of a list that nothing changes; None if they are not known."""
-        is_shared = isinstance(value, ast.Name) and self._loads[value.id] != 1
+        is_shared = isinstance(value, ast.Name) and self._variables.loads[value.id] != 1
         match self._resolved(value):
             case ast.List(elts=elements) | ast.Tuple(elts=elements) if not is_shared:
                 return None if any(isinstance(each, ast.Starred) for each in elements) else elements
@@ -225,7 +190,8 @@ class _Function:
                     ):
                         sender = self._sender(response)
                         self._read.setdefault(sender, set()).add((node.lineno, name))
-                        if not isinstance(owner, ast.Name) or self._loads[owner.id] == 1:  # nothing asks for None
+                        is_asked = isinstance(owner, ast.Name) and self._variables.loads[owner.id] > 1
+                        if not is_asked:  # whether it is None
                             self._read_at_once.setdefault(sender, set()).add((node.lineno, name))
             case ast.Attribute(attr=attribute, value=response) if attribute in _OF_RESPONSE:
                 self._used_as_one.add(self._sender(response))

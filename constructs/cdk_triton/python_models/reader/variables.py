@@ -1,0 +1,78 @@
+"""The variables of a Python source that it sets only once, and so always stand for the same value."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from cdk_triton.python_models.reader.calls import own_nodes
+
+__all__ = ["Function", "Variables", "constants"]
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+_Expression = TypeVar("_Expression", ast.expr, ast.expr | None)
+
+
+def constants(nodes: Iterable[ast.AST]) -> Mapping[str, ast.Constant]:
+    """The names that a module sets only once, to a literal.
+
+    Args:
+        nodes: the nodes of the module.
+    """
+    nodes = list(nodes)
+    bound = _bindings(nodes)
+    found = {}
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant() as value) if bound[name] == 1:
+                found[name] = value
+    return found
+
+
+class Variables:
+    """The variables of a function.
+
+    Args:
+        function: the function.
+        outside: names → their values outside of the function.
+
+    Attributes:
+        nodes: the nodes of the function, without those of functions in it.
+        loads: name → how often the function reads it.
+        exceptions: the names that stand for nothing but an exception that is handled.
+    """
+
+    def __init__(self, function: Function, outside: Mapping[str, ast.expr] | None = None) -> None:
+        body = [function.body] if isinstance(function, ast.Lambda) else function.body
+        self.nodes = list(own_nodes(*body))
+        every = [node for part in (function.args, *body) for node in ast.walk(part)]
+        bound = _bindings(every)
+        self.loads = Counter(node.id for node in every if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+        caught = [node.name for node in every if isinstance(node, ast.ExceptHandler) and node.name is not None]
+        self.exceptions = {name for name in caught if bound[name] == caught.count(name)}
+        self._values = {name: value for name, value in (outside or {}).items() if name not in bound}
+        for node in self.nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if bound[name] == 1:
+                    self._values[name] = value
+
+    def resolved(self, value: _Expression) -> _Expression:
+        """What an expression stands for: the value of a variable, if it is known."""
+        return self._values.get(value.id, value) if isinstance(value, ast.Name) else value
+
+
+def _bindings(nodes: Iterable[ast.AST]) -> Counter[str]:
+    """How often nodes bind a name; more than once for a name of another scope, which other code may set too."""
+    found = Counter[str]()
+    for node in nodes:
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                found[name] += 1
+            case ast.arg(arg=name) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                found[name] += 1
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                found.update(names * 2)
+    return found
