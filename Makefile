@@ -35,7 +35,7 @@ PYTEST := pytest --dist loadfile --no-loadscope-reorder --numprocesses
 test: setup $(JUDGE) ## the tests of everything
 	@$(PYTEST) 5 -m "not long"
 
-test-fast: setup ## the tests without servers, the CDK and slow ones: two to three minutes
+test-fast: setup ## the tests without servers, the CDK and slow ones: a minute
 	@$(PYTEST) logical --maxprocesses 4 -m "not slow and not server and not cdk and not long"
 
 test-hosting: setup $(JUDGE) ## the tests of the constructs and of their security
