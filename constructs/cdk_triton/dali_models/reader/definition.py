@@ -27,9 +27,8 @@ from cdk_triton.dali_models.reader.tensors import (
 from cdk_triton.python_models.reader.calls import own_nodes
 from cdk_triton.python_models.reader.imports import Imported, needed
 from cdk_triton.python_models.reader.known_functions import dotted
-from cdk_triton.python_models.reader.names import bound_names, certain_statements, imported_names, is_dynamic
+from cdk_triton.python_models.reader.names import Reference, bound_names, certain_statements, imported_names, is_dynamic
 from cdk_triton.python_models.reader.path import search_of
-from cdk_triton.python_models.reader.references import Reference
 from cdk_triton.python_models.reader.source import SyntaxFault, syntax_tree
 from cdk_triton.python_models.reader.standard_names import names_everywhere
 from cdk_triton.triton.unreadable import Unreadable

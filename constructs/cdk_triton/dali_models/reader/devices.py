@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Mapping
 
 from cdk_triton.python_models.reader.known_functions import dotted
-from cdk_triton.python_models.reader.references import Reference
+from cdk_triton.python_models.reader.names import Reference
 
 __all__ = ["operator_on_gpu"]
 

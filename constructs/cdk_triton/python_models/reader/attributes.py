@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator, Sequence
 
-from cdk_triton.python_models.reader.references import Reference
+from cdk_triton.python_models.reader.names import Reference
 
 __all__ = ["hands_itself_over", "unset_attributes"]
 

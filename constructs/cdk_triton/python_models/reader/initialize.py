@@ -28,8 +28,7 @@ from cdk_triton.python_models.reader.known_functions import (
     is_loader,
     keeps_files,
 )
-from cdk_triton.python_models.reader.names import certain_statements, imported_names
-from cdk_triton.python_models.reader.references import Reference
+from cdk_triton.python_models.reader.names import Reference, certain_statements, imported_names
 from cdk_triton.python_models.reader.values import OPEN, OTHER, Message, Place, Text, joined, may_hold, unknown
 
 __all__ = ["outcome_of"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from cdk_triton.python_models.reader.references import Reference
+from cdk_triton.python_models.reader.names import Reference
 from cdk_triton.python_models.reader.values import Message, Text
 
 __all__ = ["Failure", "Initialize", "Outcome", "Served"]

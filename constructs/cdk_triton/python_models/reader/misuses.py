@@ -7,18 +7,16 @@ parameters are those of `PYBIND11_EMBEDDED_MODULE` in python_backend's src/pb_st
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Collection, Iterator, Sequence
 
 from cdk_triton.python_models.reader.calls import certain_type
+from cdk_triton.python_models.reader.names import Reference
+from cdk_triton.python_models.reader.signatures import INCOMPATIBLE, OF_RESPONSE, Misuse, unsupported_signatures
 from cdk_triton.python_models.reader.variables import Function, Variables
 
-__all__ = ["INCOMPATIBLE", "Misuse", "Reference", "misuses"]
+__all__ = ["Misuse", "misuses"]
 
-INCOMPATIBLE: Final = "TypeError: __init__(): incompatible constructor arguments"
 _NO_EXCEPTIONS = ("TritonError", "InferenceResponse", "InferenceRequest", "Tensor")
-_OF_RESPONSE = frozenset({"has_error", "error", "output_tensors", "parameters"})
 _POSITIONS = {"InferenceResponse": ("output_tensors", "error"), "Tensor": ("name", "values")}
 
 # Class → parameter → the types that pybind11 certainly rejects, and the fix.
@@ -48,45 +46,17 @@ _OF_ELEMENTS = {
 }
 
 
-@dataclass(frozen=True, order=True)
-class Reference:
-    """A name in the source.
-
-    Attributes:
-        line: where, counted from 1.
-        name: the name.
-    """
-
-    line: int
-    name: str
-
-
-@dataclass(frozen=True, order=True)
-class Misuse:
-    """A use that fails.
-
-    Attributes:
-        use: where, and what the source writes there.
-        said: Python's message.
-        fix: what to write instead; "" if only the list of the names helps.
-    """
-
-    use: Reference
-    said: str
-    fix: str = ""
-
-
-def misuses(nodes: Iterable[ast.AST], utils: Collection[str], expected: Collection[ast.AST]) -> Iterator[Misuse]:
-    """The uses in the functions of a module.
+def misuses(nodes: Sequence[ast.AST], utils: Collection[str]) -> Iterator[Misuse]:
+    """The uses in a module.
 
     Args:
         nodes: the nodes of the module.
         utils: the names of the server's module.
-        expected: the nodes whose errors a test expects.
     """
+    expected = {inner for node in nodes if isinstance(node, ast.With) and _expects(node) for inner in ast.walk(node)}
+    yield from unsupported_signatures(nodes, utils, expected)
     if not utils:
         return
-    nodes = list(nodes)
     is_nested = any(isinstance(node, ast.alias) and node.name == "nest_asyncio" for node in nodes)
     execute = {
         method
@@ -101,6 +71,11 @@ def misuses(nodes: Iterable[ast.AST], utils: Collection[str], expected: Collecti
             yield from function.misuses(expected)
             if not is_nested:
                 yield from function.outside_a_loop() if node in execute else function.inside_a_loop()
+
+
+def _expects(node: ast.With) -> bool:
+    """Whether a test expects an error of what is below: `with self.assertRaises(TypeError):`."""
+    return any("Raises" in ast.unparse(item.context_expr) for item in node.items)
 
 
 class _Function:
@@ -174,7 +149,7 @@ class _Function:
 
     def _attribute(self, node: ast.Attribute) -> Iterator[Misuse]:
         """An attribute that the response to a request for another model does not have."""
-        if node.attr in _OF_RESPONSE or node.attr.startswith("__") or not self._is_response(node.value):
+        if node.attr in OF_RESPONSE or node.attr.startswith("__") or not self._is_response(node.value):
             return
         said = f"AttributeError: 'c_python_backend_utils.InferenceResponse' object has no attribute '{node.attr}'"
         fix = "take a tensor first, such as pb_utils.get_output_tensor_by_name(response, name).as_numpy()"

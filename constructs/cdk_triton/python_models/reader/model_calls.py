@@ -9,11 +9,11 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cdk_triton.python_models.reader.signatures import OF_RESPONSE
 from cdk_triton.python_models.reader.variables import Function, Variables, constants
 
 __all__ = ["ModelCall", "model_calls"]
 
-_OF_RESPONSE = frozenset({"has_error", "error", "output_tensors", "parameters"})
 # With one of these, a source may handle tensors in the memory of the GPU.
 _OF_PLACE = frozenset({"is_cpu", "to_dlpack", "from_dlpack"})
 
@@ -193,7 +193,7 @@ class _Function:
                         is_asked = isinstance(owner, ast.Name) and self._variables.loads[owner.id] > 1
                         if not is_asked:  # whether it is None
                             self._read_at_once.setdefault(sender, set()).add((node.lineno, name))
-            case ast.Attribute(attr=attribute, value=response) if attribute in _OF_RESPONSE:
+            case ast.Attribute(attr=attribute, value=response) if attribute in OF_RESPONSE:
                 self._used_as_one.add(self._sender(response))
 
     def _sender(self, response: ast.expr) -> ast.expr | None:

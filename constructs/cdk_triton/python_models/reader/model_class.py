@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from cdk_triton.python_models.reader.attributes import hands_itself_over, unset_attributes
 from cdk_triton.python_models.reader.calls import Method, certain_type, method_of
-from cdk_triton.python_models.reader.names import bound_names, is_dynamic, stored_attributes
-from cdk_triton.python_models.reader.references import Reference
+from cdk_triton.python_models.reader.names import Reference, bound_names, is_dynamic, stored_attributes
 
 __all__ = ["CALLED", "ModelClass", "Value", "model_class"]
 

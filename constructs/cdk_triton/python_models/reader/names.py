@@ -1,16 +1,30 @@
-"""Which names the statements of a Python source bind, as far as the source shows it."""
+"""The names in a Python source, and which of them its statements bind, as far as the source shows it."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["bound_names", "certain_statements", "imported_names", "is_dynamic", "stored_attributes"]
+__all__ = ["Reference", "bound_names", "certain_statements", "imported_names", "is_dynamic", "stored_attributes"]
 
 # Names that may give a module a name, or an object an attribute, which is written nowhere as such.
 _DYNAMIC = frozenset({"globals", "locals", "vars", "exec", "eval", "builtins", "__builtins__"})
 _ATTRIBUTES = frozenset({"__dict__", "__setattr__", "__delattr__"})
+
+
+@dataclass(frozen=True, order=True)
+class Reference:
+    """A name in the source.
+
+    Attributes:
+        line: where, counted from 1.
+        name: the name.
+    """
+
+    line: int
+    name: str
 
 
 def imported_names(body: Iterable[ast.stmt]) -> dict[str, str]:

@@ -11,7 +11,8 @@ from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.python_models.modules import needed_sources, python_sources
 from cdk_triton.python_models.reader.backend_utils import READ_THROUGH, request_methods
-from cdk_triton.python_models.reader.references import OF_TENSOR, Reference
+from cdk_triton.python_models.reader.names import Reference
+from cdk_triton.python_models.reader.signatures import OF_TENSOR
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.releases import is_at_least
 
@@ -139,18 +140,12 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
                         fix,
                     )
             for misuse in source.references.misused:
-                misused = misuse.use
-                fix = misuse.fix or "use the names that python_backend's README lists"
-                if misused.name.startswith("Tensor(") and not misuse.fix:
-                    fix = "pass a name and a numpy array, such as Tensor(name, tensor.as_numpy())"
-                elif misused.name.startswith("InferenceRequest without"):
-                    fix = "pass inputs, requested_output_names and model_name"
                 yield in_line(
                     path,
-                    misused.line,
-                    f"uses `{misused.name}`, which python_backend does not support, so {each.model.name!r} fails in "
+                    misuse.use.line,
+                    f"uses `{misuse.use.name}`, which python_backend does not support, so {each.model.name!r} fails in "
                     f"this line: {misuse.said}",
-                    fix,
+                    misuse.fix,
                 )
 
 
