@@ -156,6 +156,19 @@ def test_the_fix_names_the_directory_and_the_packages(write: Write, beside: str)
     assert "cdk-triton vendor preprocess/1/vendor text --platform 25.09/ml." in finding.fix
 
 
+def test_the_fix_names_the_distribution_that_recorded_the_module(write: Write) -> None:
+    module = "cv2/_core.cpython-310-x86_64-linux-gnu.so"
+    info = "opencv_python-4.12.0.88.dist-info"
+    packages = {
+        module: b"",
+        f"{info}/RECORD": f"cv2/__init__.py,,\n{module},sha256=0,0\n{info}/RECORD,,\n".encode(),
+        "numpy-2.2.1.dist-info/RECORD": b"numpy/__init__.py,,\n",
+    }
+    files = {f"preprocess/1/vendor/{name}": content for name, content in packages.items()}
+    [finding] = [each for each in write(files).check(platform=at("25.09")) if each.code == "CT115"]
+    assert "cdk-triton vendor preprocess/1/vendor opencv-python --platform 25.09/ml." in finding.fix
+
+
 def test_a_python_of_its_own_is_not_judged(write: Write, messages: Messages) -> None:
     files: dict[str, Change] = {"triton_python_backend_stub": b"", "1/vendor/core.cpython-310-darwin.so": b""}
     assert found(write, files, at("25.09"), messages) == []

@@ -7,6 +7,7 @@ which packages bring some for other machines.
 
 from __future__ import annotations
 
+import csv
 import re
 import tarfile
 from collections.abc import Callable
@@ -27,6 +28,7 @@ __all__ = [
     "head_of",
     "locked_torch",
     "packed_files",
+    "recorded_files",
 ]
 
 _HEAD_BYTES: Final = 20
@@ -39,6 +41,7 @@ _CONDA = re.compile(r"(?:^|/)conda-meta/(?P<name>[^/]+)-(?P<version>[^/-]+)-(?P<
 _LOCKED_WHEEL = re.compile(r"^torch==(?P<version>[^\s;\\]+)", re.MULTILINE)
 _LOCKED_CONDA = re.compile(r"/pytorch-(?P<version>[^/-]+)-(?P<build>[^/-]+)\.(?:conda|tar\.bz2)")
 _MAX_LOCK_BYTES = 1 << 20
+_MAX_RECORD_BYTES: Final = 16 << 20
 
 # https://refspecs.linuxfoundation.org/elf/gabi4+/ch4.eheader.html, e_machine at byte 18; <mach-o/loader.h>
 _ELF = {62: "x86_64", 183: "aarch64"}
@@ -124,6 +127,20 @@ def distribution(path: PurePosixPath) -> Distribution | None:
     if (found := _CONDA.search(text)) is not None:
         return Distribution(found["name"].lower(), found["version"], found["build"], path)
     return None
+
+
+def recorded_files(path: Path) -> frozenset[str]:
+    """The files that a `RECORD` lists, as it writes their paths; none if it cannot be read.
+
+    Source: https://packaging.python.org/en/latest/specifications/recording-installed-packages/#the-record-file
+    """
+    try:
+        if path.stat().st_size > _MAX_RECORD_BYTES:
+            return frozenset()
+        with path.open(newline="", encoding="utf-8", errors="replace") as file:
+            return frozenset(row[0] for row in csv.reader(file) if row)
+    except (OSError, csv.Error):
+        return frozenset()
 
 
 def head_of(path: Path) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from cdk_triton._wording import listed_in_quotes
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.backend_files import Files, model_files
+from cdk_triton.checks.derived.backend_files import model_files
 from cdk_triton.checks.derived.configured import ConfiguredModel, configured
 from cdk_triton.checks.derived.releases import is_older, known_release
 from cdk_triton.checks.registry import Problem, rule
@@ -30,6 +30,7 @@ from cdk_triton.python_models.reader.compiled_modules import (
     head_of,
     locked_torch,
     packed_files,
+    recorded_files,
 )
 from cdk_triton.python_models.reader.execution_environment import NUMPY_2_SINCE
 from cdk_triton.python_models.reader.packed_environment import environment_python
@@ -264,22 +265,32 @@ def _install(each: ConfiguredModel, modules: Iterable[CompiledModule]) -> str:
     platform = each.context.platform
     release = "RELEASE" if platform is None or platform.release is None else platform.release
     instance = "INSTANCE" if platform is None else platform.instance_type
-    packages = sorted({_package(model_files(each.context)[each.name], module.path) for module in modules})
-    directory = packages[0].parent
-    names = [package.name for package in packages if package.parent == directory]
-    return f"install for the container: cdk-triton vendor {directory} {' '.join(names)} --platform {release}/{instance}"
+    packages = sorted({_package(each, module.path) for module in modules})
+    directory = packages[0][0]
+    names = " ".join(name for parent, name in packages if parent == directory)
+    return f"install for the container: cdk-triton vendor {directory} {names} --platform {release}/{instance}"
 
 
-def _package(files: Files, module: PurePosixPath) -> PurePosixPath:
-    """The directory of the package that has a module, or the module itself, in the directory that pip wrote.
+def _package(each: ConfiguredModel, module: PurePosixPath) -> tuple[PurePosixPath, str]:
+    """The directory that pip wrote a module to, and the package to install there.
 
-    pip writes a directory `*.dist-info` beside each package.
+    pip writes a directory `*.dist-info` beside each package. Its `RECORD` lists the files of the package, which is
+    often called otherwise: `PIL` belongs to pillow. Without it, the name is that of the module's directory.
     """
+    files = model_files(each.context)[each.name]
     for directory in module.parents:
-        if any(name.endswith(".dist-info") for name in files.names_in(directory)):
-            return directory / module.relative_to(directory).parts[0].partition(".")[0]
-    is_in_package = files.has(module.parent / "__init__.py")
-    return module.parent if is_in_package else module.parent / module.name.partition(".")[0]
+        infos = sorted(name for name in files.names_in(directory) if name.endswith(".dist-info"))
+        for info in infos:
+            record = files.file(directory / info / "RECORD")
+            recorded = () if record is None else each.context.contents(recorded_files, record)
+            if str(module.relative_to(directory)) in recorded:
+                return directory, info.partition("-")[0].replace("_", "-")
+        if infos:
+            return directory, module.relative_to(directory).parts[0].partition(".")[0]
+    package = (
+        module.parent if files.has(module.parent / "__init__.py") else module.parent / module.name.partition(".")[0]
+    )
+    return package.parent, package.name
 
 
 def _module_name(path: PurePosixPath) -> str:
