@@ -107,6 +107,29 @@ def test_data_stays_where_the_configuration_lets_it(
     assert crossings(drawn(directory)) == expected
 
 
+THRESHOLD = 'parameters { key: "transfer_threshold" value { string_value: "%s" } }'
+
+
+@pytest.mark.parametrize(
+    ("addition", "expected"),
+    [
+        ("", {"features": "CPU → GPU", "scores": "GPU → CPU"}),
+        (THRESHOLD % "0", {"features": "CPU → GPU", "scores": "GPU → CPU"}),
+        (THRESHOLD % "64", {}),
+        ("instance_group [{ kind: KIND_CPU }]", {}),
+    ],
+    ids=["on the GPU", "every batch", "large batches", "on the CPU"],
+)
+def test_data_of_tree_models_crosses_if_every_batch_goes_to_the_gpu(
+    directory: Path, addition: str, expected: dict[str, str]
+) -> None:
+    (directory / "network" / "config.pbtxt").write_text(
+        f"""backend: "fil" max_batch_size: 8 {addition}
+        input {{ name: "x" data_type: TYPE_FP32 dims: 2 }} output {{ name: "y" data_type: TYPE_FP32 dims: 2 }}"""
+    )
+    assert crossings(drawn(directory)) == expected
+
+
 def test_nothing_is_claimed_of_a_source_that_hands_over_tensors(directory: Path) -> None:
     (directory / "first" / "1" / "model.py").write_text(f"{SOURCE}\n# pb_utils.Tensor.from_dlpack\n")
     assert "features" not in crossings(drawn(directory))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.drawing.places import Place, place_of_inputs, place_of_instances, place_of_outputs
+from cdk_triton.checks.derived.places import Place, place_of_inputs, place_of_instances, place_of_outputs
 from cdk_triton.onnx_models.completion import completed
 from cdk_triton.triton.ensemble import EnsembleStep, EnsembleTensor
 from cdk_triton.triton.findings import Finding

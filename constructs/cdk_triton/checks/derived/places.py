@@ -8,6 +8,8 @@ Callers send and get tensors in the memory of the host, and texts are always the
   "Input Tensor Device Placement"). Outputs are there too, unless the source hands over tensors by `from_dlpack`.
 * DALI takes inputs in the memory of the host (dali_backend, src/dali_model_instance.cc, 244). Its outputs are where the
   last operator runs, which is the GPU in a pipeline that needs one.
+* FIL holds both on the GPU if its instances are there and it transfers every batch, which a `transfer_threshold` of 0
+  means. Otherwise it takes inputs from either, and writes to the host (fil_backend, src/model.h, 174 to 191).
 * Instances of a group without a kind run on the GPU if there is one (core, src/model_config_utils.cc, 885 to 912).
   Every instance type of the library has one.
 """
@@ -15,6 +17,8 @@ Callers send and get tensors in the memory of the host, and texts are always the
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
+
+from cdk_triton.tree_models.parameters import number_in
 
 if TYPE_CHECKING:
     from cdk_triton.triton.model import Model
@@ -47,6 +51,9 @@ def place_of_inputs(config: ModelConfig, backend: str, data_type: str) -> Place:
     if backend == "python":
         parameter = config.parameters["FORCE_CPU_ONLY_INPUT_TENSORS"] if _keeps_place(config) else None
         return "" if parameter is not None and parameter.string_value == "no" else "CPU"
+    if backend == "fil":
+        place = place_of_instances(config, backend)
+        return place if place == "CPU" or _transfers_every_batch(config) else ""
     return place_of_instances(config, backend) if backend in _ON_ITS_DEVICE else ""
 
 
@@ -62,7 +69,15 @@ def place_of_outputs(model: Model, config: ModelConfig, backend: str, data_type:
         return "" if _may_write_on_gpu(model) else "CPU"
     if backend == "dali" or backend in _ON_ITS_DEVICE:
         return place_of_instances(config, backend)
+    if backend == "fil":
+        return place_of_instances(config, backend) if _transfers_every_batch(config) else "CPU"
     return ""
+
+
+def _transfers_every_batch(config: ModelConfig) -> bool:
+    """Whether FIL moves a batch of any size to the GPU of its instances."""
+    given = config.parameters.get("transfer_threshold")
+    return given is None or int(number_in(given.string_value, is_integer=True) or 0) == 0
 
 
 def _may_write_on_gpu(model: Model) -> bool:
