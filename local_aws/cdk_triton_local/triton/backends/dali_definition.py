@@ -110,8 +110,8 @@ def real_pipeline(path: Path, *, batch_size: int, threads: int) -> BatchPipeline
     _move_operators_to_cpu()
     definition = _definition(path)
     try:
-        # No device id: with one, DALI insists on a CUDA driver.
-        pipeline = definition(batch_size=batch_size, num_threads=threads, device_id=None)
+        # No device id: with one, DALI insists on a CUDA driver. Like the backend, no batch ahead of the requests.
+        pipeline = definition(batch_size=batch_size, num_threads=threads, device_id=None, prefetch_queue_depth=1)
         pipeline.build()
         signature = signature_of(_dali_package(), pipeline.serialize(), batch_size, on_gpu=False)
     except RuntimeError as error:

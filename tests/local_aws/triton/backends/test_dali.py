@@ -148,6 +148,17 @@ def test_every_value_is_within_one_grey_level_of_dali(
         assert difference.mean() < 0.01, name
 
 
+@pytest.mark.skipif(not has_dali(), reason="the extra dali is not installed")
+def test_dali_answers_each_of_several_requests(definition: Any, pictures: Pictures) -> None:
+    path = definition(PIPELINE.format(width=30, height=20, layout="HWC", crop=None))
+    real, expected = real_pipeline(path, batch_size=4, threads=1), numpy_pipeline(path)
+    for names in (["png"], ["small"], ["jpeg", "png"], ["small"]):
+        batch = {"IN": [pictures[name] for name in names]}
+        [theirs], [ours] = real(batch), expected(batch)
+        assert len(theirs) == len(names)
+        assert all(np.abs(one - other).max() <= 1 for one, other in zip(theirs, ours, strict=True)), names
+
+
 def test_blue_may_come_before_red(definition: Any, pictures: Pictures) -> None:
     text = PIPELINE.format(width=48, height=40, layout="HWC", crop=(40, 48))
     rgb = numpy_pipeline(definition(text))({"IN": [pictures["jpeg"]]})[0][0]
