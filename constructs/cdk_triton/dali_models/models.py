@@ -12,12 +12,13 @@ from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, is_pointer, repository_files
 from cdk_triton.checks.registry import Problem, rules_about, would_not_load
 from cdk_triton.dali_models.reader.definition import Definition, Read, pipeline_definition
-from cdk_triton.dali_models.reader.serialized import serialized_pipeline
+from cdk_triton.dali_models.reader.serialized import serialized_outputs_on_gpu, serialized_pipeline
 from cdk_triton.python_models.modules import python_version
+from cdk_triton.triton.model import Model
 from cdk_triton.triton.repository import RepositoryFile
 from cdk_triton.triton.unreadable import Unreadable
 
-__all__ = ["DaliPipelineFile", "Defined", "dali_pipelines", "defined_rule", "pipeline_rule"]
+__all__ = ["DaliPipelineFile", "Defined", "dali_pipelines", "defined_rule", "outputs_on_gpu", "pipeline_rule"]
 
 
 @runtime_checkable
@@ -91,6 +92,19 @@ def _defined(context: CheckContext) -> Iterator[Defined]:
 
 defined_rule = rules_about(_defined)
 """Register a rule about each pipeline whose definition is read; the parameters are those of `rule`."""
+
+
+def outputs_on_gpu(context: CheckContext, model: Model) -> frozenset[int]:
+    """The outputs of a DALI model that every version certainly leaves in the memory of the GPU, from 0."""
+    held = [frozenset(_on_gpu(context, each)) for each in dali_pipelines(context) if each.owner.model is model]
+    return frozenset.intersection(*held) if held else frozenset()
+
+
+def _on_gpu(context: CheckContext, each: DaliPipelineFile) -> tuple[int, ...]:
+    if isinstance(each.content, Definition):
+        return each.content.outputs_on_gpu
+    file = each.owner.files.file(each.path)
+    return () if file is None else context.contents(serialized_outputs_on_gpu, file)
 
 
 def _pipeline_of(context: CheckContext, each: BackendFile) -> DaliPipelineFile | None:

@@ -1,4 +1,4 @@
-"""The rules CT187 to CT189: methods, tensors and parameters of Python models that do not do what they are meant for."""
+"""The rules CT108, CT187 to CT189: methods, tensors and parameters of Python models without the meant effect."""
 
 from __future__ import annotations
 
@@ -56,6 +56,53 @@ def test_tensors_without_a_type_of_numpy(
     tensors = f'input {{ name: "IN" data_type: TYPE_{data_type} dims: 4 }}'
     found = messages.of(write(model(source, tensors), base={}).check())
     assert found == [("CT188", "model/1/model.py", "")] * count
+
+
+ENSEMBLE = """
+platform: "ensemble" max_batch_size: 8
+input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+ensemble_scheduling {
+  step { model_name: "first" model_version: -1
+    input_map { key: "input__0" value: "IN" } output_map { key: "output__0" value: "scores" } }
+  step { model_name: "model" model_version: -1
+    input_map { key: "IN" value: "scores" } input_map { key: "RAW" value: "IN" }
+    output_map { key: "OUT" value: "OUT" } }
+}
+"""
+TENSORS = """
+max_batch_size: 8 input { name: "IN" data_type: TYPE_FP32 dims: 4 } input { name: "RAW" data_type: TYPE_FP32 dims: 4 }
+output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+"""
+FORCED = 'parameters {{ key: "FORCE_CPU_ONLY_INPUT_TENSORS" value {{ string_value: "{}" }} }}'
+ON_GPU = "instance_group { kind: KIND_GPU }"
+
+
+@pytest.mark.parametrize(
+    ("first", "parameter", "body", "count"),
+    [
+        (ON_GPU, "no", "get(each, 'IN').as_numpy()", 1),
+        (ON_GPU, "no", "tensor = get(each, 'IN'); tensor.as_numpy()", 1),
+        (ON_GPU, "no", "get(each, 'RAW').as_numpy()", 0),
+        (ON_GPU, "no", "tensor = get(each, 'IN'); tensor = None; tensor.as_numpy()", 0),
+        (ON_GPU, "no", "tensor = get(each, 'IN'); tensor.is_cpu() and tensor.as_numpy()", 0),
+        (ON_GPU, "yes", "get(each, 'IN').as_numpy()", 0),
+        ("instance_group { kind: KIND_CPU }", "no", "get(each, 'IN').as_numpy()", 0),
+    ],
+    ids=["read", "a variable", "of the caller", "set twice", "it asks", "forced", "on the CPU"],
+)
+def test_an_input_on_the_gpu(
+    messages: Messages, write: Write, first: str, parameter: str, body: str, count: int
+) -> None:
+    body = body.replace("get(", "pb_utils.get_input_tensor_by_name(")
+    source = f"    def execute(self, requests):\n        for each in requests: {body}\n        return []\n"
+    sides = " ".join(f'{side} {{ name: "{side}__0" data_type: TYPE_FP32 dims: 4 }}' for side in ("input", "output"))
+    files = {
+        **model(source, f"{TENSORS} {FORCED.format(parameter)}"),
+        "ensemble/config.pbtxt": ENSEMBLE,
+        "first/config.pbtxt": f'backend: "fil" max_batch_size: 8 {sides} {first}',
+    }
+    found = messages.of(each for each in write(files, base={}).check() if each.code == "CT108")
+    assert found == [("CT108", "model/1/model.py", "")] * count
 
 
 @pytest.mark.parametrize(

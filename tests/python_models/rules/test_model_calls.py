@@ -204,7 +204,7 @@ THRESHOLD = 'parameters {{ key: "transfer_threshold" value {{ string_value: "{}"
         ("fil", ON_GPU + THRESHOLD.format(0), ["CT198"]),
         ("fil", ON_GPU + THRESHOLD.format(64), []),
         ("fil", ON_CPU, []),
-        ("fil", "", []),
+        ("fil", "", ["CT198"]),
     ],
 )
 def test_an_output_of_other_backends_on_the_gpu(
@@ -214,6 +214,36 @@ def test_an_output_of_other_backends_on_the_gpu(
     repository = write(files(code, f"{A}{RESULT}{config}", f'backend: "{backend}"'), base={})
     findings = repository.check(default_model="caller", additional_models=["called"])
     assert [code for code, _, _ in messages.of(each for each in findings if each.code == "CT198")] == found
+
+
+DALI = """
+from nvidia.dali import fn, pipeline_def
+from nvidia.dali.plugin.triton import autoserialize
+
+@autoserialize
+@pipeline_def(batch_size=8, num_threads=1, device_id=0)
+def pipeline():
+    pixels = fn.decoders.image(fn.external_source(name="A"), device="{}")
+    return fn.crop_mirror_normalize(pixels, crop=(4, 4))
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "config", "found"),
+    [("mixed", "", ["CT198"]), ("cpu", "", []), ("cpu", "model_transaction_policy { decoupled: true }", ["CT195"])],
+    ids=["on the GPU", "on the CPU", "decoupled"],
+)
+def test_dali_as_the_other_model(messages: Messages, write: Write, device: str, config: str, found: list[str]) -> None:
+    inputs = 'input { name: "A" data_type: TYPE_UINT8 dims: -1 } max_batch_size: 8'
+    given = files(
+        source(f"response = {request()}.exec()", READ),
+        f"{inputs} {RESULT} {config}",
+        'backend: "dali"',
+        {"called/1/dali.py": DALI.format(device)},
+    )
+    repository = write(given, base={})
+    findings = repository.check(default_model="caller", additional_models=["called"])
+    assert [code for code, _, _ in messages.of(each for each in findings if each.code in ("CT195", "CT198"))] == found
 
 
 OTHER = READ.replace("RESULT", "RESULTS")

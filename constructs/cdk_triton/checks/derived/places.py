@@ -18,17 +18,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from cdk_triton.checks.derived.completion import known_backend
+from cdk_triton.dali_models.models import outputs_on_gpu
 from cdk_triton.tree_models.parameters import number_in
+from cdk_triton.triton.schema import enum_name
 
 if TYPE_CHECKING:
+    from cdk_triton.checks.derived.configured import ConfiguredModel
     from cdk_triton.triton.model import Model
     from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["Place", "place_of_inputs", "place_of_instances", "place_of_outputs"]
+__all__ = ["Place", "is_on_gpu", "place_of_inputs", "place_of_instances", "place_of_outputs"]
 
 Place = Literal["CPU", "GPU", ""]
 """`CPU` is the memory of the host; "" stands for either, or for what no file shows."""
 
+_CERTAIN = ("dali", "fil", "onnxruntime", "pytorch", "tensorrt")
 _ON_ITS_DEVICE = ("onnxruntime", "tensorrt", "pytorch", "openvino")
 _LARGEST_SOURCE = 2**20
 
@@ -72,6 +77,17 @@ def place_of_outputs(model: Model, config: ModelConfig, backend: str, data_type:
     if backend == "fil":
         return place_of_instances(config, backend) if _transfers_every_batch(config) else "CPU"
     return ""
+
+
+def is_on_gpu(each: ConfiguredModel, output: str) -> bool:
+    """Whether a model certainly leaves an output in the memory of the GPU."""
+    name = known_backend(each.context, each.model)
+    if name not in _CERTAIN or "KIND_MODEL" in {enum_name(group, "kind") for group in each.config.instance_group}:
+        return False
+    types = {tensor.name: enum_name(tensor, "data_type").removeprefix("TYPE_") for tensor in each.config.output}
+    if place_of_outputs(each.model, each.config, name, types.get(output, "")) != "GPU":
+        return False
+    return name != "dali" or (output in types and list(types).index(output) in outputs_on_gpu(each.context, each.model))
 
 
 def _transfers_every_batch(config: ModelConfig) -> bool:

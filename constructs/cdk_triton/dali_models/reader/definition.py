@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
-from cdk_triton.dali_models.reader.devices import operator_on_gpu
+from cdk_triton.dali_models.reader.devices import operator_on_gpu, outputs_on_gpu
 from cdk_triton.dali_models.reader.tensors import (
     ExternalSource,
     Outputs,
@@ -77,6 +77,7 @@ class Definition:
         unknown: why other code may make inputs, as the rest of a sentence; "" if none does.
         on_gpu: an operator that certainly needs a GPU, or the helper that makes it; None if none is known.
         outputs: the outputs of the pipeline; None if their number is not known, or if the definition fails.
+        outputs_on_gpu: the outputs that are certainly in the memory of the GPU, each with its place from 0.
     """
 
     marked: tuple[Reference, ...] = ()
@@ -91,6 +92,7 @@ class Definition:
     outputs: Outputs | None = None
     unknown: str = ""
     on_gpu: Reference | None = None
+    outputs_on_gpu: tuple[int, ...] = ()
 
 
 Read = Definition | SyntaxFault | Unreadable
@@ -156,6 +158,7 @@ class _Reader:
             on_gpu=None
             if pipeline is None or unknown
             else operator_on_gpu(certain_nodes(pipeline), self._functions, self._names),
+            outputs_on_gpu=() if pipeline is None or unknown else outputs_on_gpu(pipeline, self._names),
         )
 
     def _is(self, node: ast.expr, name: str) -> bool:

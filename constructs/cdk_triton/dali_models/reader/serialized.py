@@ -14,7 +14,7 @@ from cdk_triton._dali_signature import DATA_TYPES, PipelineSignature, PipelineTe
 from cdk_triton.onnx_models.reader.protobuf_wire import WireError, fields, varint
 from cdk_triton.triton.unreadable import Unreadable
 
-__all__ = ["MAX_BYTES", "serialized_pipeline"]
+__all__ = ["MAX_BYTES", "serialized_outputs_on_gpu", "serialized_pipeline"]
 
 MAX_BYTES: Final = 64 * 2**20
 """A larger file is not read; usual ones have a few kilobytes."""
@@ -22,7 +22,7 @@ MAX_BYTES: Final = 64 * 2**20
 _THREADS, _BATCH_SIZE, _OPERATOR, _OUTPUT = 1, 2, 5, 7
 _NAME, _OUTPUTS, _ARGUMENT = 1, 3, 4  # of an operator
 _INTEGER = 4  # of an argument
-_TYPE, _NDIM = 5, 6  # of an output
+_DEVICE, _TYPE, _NDIM = 2, 5, 6  # of an output
 _INPUTS = frozenset({"ExternalSource", "_ExternalSource"})
 
 
@@ -46,6 +46,15 @@ def serialized_pipeline(path: Path) -> PipelineSignature | Unreadable | None:
         return Unreadable("is not a serialised DALI pipeline")
 
 
+def serialized_outputs_on_gpu(path: Path) -> tuple[int, ...]:
+    """The outputs of a pipeline that are in the memory of the GPU, each with its place from 0; none if not known."""
+    try:
+        content = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b""
+        return _Message(content).outputs_on_gpu()
+    except (OSError, WireError, UnicodeDecodeError):
+        return ()
+
+
 class _Message:
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -63,6 +72,15 @@ class _Message:
                 inputs += tensors if name in _INPUTS else []
         outputs = [self._output(each.content, each.end) for each in found if each.number == _OUTPUT]
         return PipelineSignature(inputs, outputs) if outputs else None
+
+    def outputs_on_gpu(self) -> tuple[int, ...]:
+        outputs = [each for each in fields(self._content, 0, len(self._content)) if each.number == _OUTPUT]
+        devices = [
+            [part for part in fields(self._content, each.content, each.end) if part.number == _DEVICE]
+            for each in outputs
+        ]
+        texts = [[self._text(part.content, part.end) for part in parts] for parts in devices]
+        return tuple(index for index, text in enumerate(texts) if text == ["gpu"])
 
     def _operator(self, start: int, end: int) -> tuple[str, list[PipelineTensor]]:
         """The name of an operator, and its outputs with the type and dimensions that its arguments declare."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from cdk_triton.python_models.reader.signatures import OF_RESPONSE
 from cdk_triton.python_models.reader.variables import Function, Variables, constants
 
-__all__ = ["ModelCall", "model_calls"]
+__all__ = ["OF_PLACE", "ModelCall", "model_calls"]
 
-# With one of these, a source may handle tensors in the memory of the GPU.
-_OF_PLACE = frozenset({"is_cpu", "to_dlpack", "from_dlpack"})
+OF_PLACE = frozenset({"is_cpu", "to_dlpack", "from_dlpack"})
+"""With one of these attributes, a source may handle tensors in the memory of the GPU."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def model_calls(nodes: Sequence[ast.AST]) -> tuple[ModelCall, ...]:
     """
     if not any(_is_request(node) for node in nodes):
         return ()
-    handles_places = any(isinstance(node, ast.Attribute) and node.attr in _OF_PLACE for node in nodes)
+    handles_places = any(isinstance(node, ast.Attribute) and node.attr in OF_PLACE for node in nodes)
     set_once, functions = constants(nodes), [node for node in nodes if isinstance(node, Function)]
     found = [call for function in functions for call in _Function(function, set_once).calls(handles_places)]
     return tuple(sorted(dict.fromkeys(found), key=lambda call: call.line))

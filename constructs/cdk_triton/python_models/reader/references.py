@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from cdk_triton.python_models.reader.backend_utils import MODULE
 from cdk_triton.python_models.reader.downloads import downloads
 from cdk_triton.python_models.reader.misuses import Misuse, misuses
-from cdk_triton.python_models.reader.model_calls import ModelCall, model_calls
+from cdk_triton.python_models.reader.model_calls import OF_PLACE, ModelCall, model_calls
 from cdk_triton.python_models.reader.names import Reference
 from cdk_triton.python_models.reader.opened_files import OpenedFiles, opened_files
 from cdk_triton.python_models.reader.requests import attributes_of_requests
+from cdk_triton.python_models.reader.variables import Function, Variables
 
 __all__ = ["References", "references_of"]
 
@@ -27,6 +28,7 @@ class References:
         calls: the requests that it sends to other models (BLS).
         opened: the files that it opens for reading by a literal path, or that a library reads for it.
         numbers: the tensors that it takes from a request and reads as numbers of numpy.
+        handles_places: whether it may handle tensors in the memory of the GPU.
         misused: the parameters, methods and properties that the server's classes do not have, and other uses of these
             classes that fail.
         of_requests: the attributes that `execute` certainly reads of its requests.
@@ -40,6 +42,7 @@ class References:
     calls: tuple[ModelCall, ...] = ()
     opened: OpenedFiles = field(default_factory=OpenedFiles)
     numbers: tuple[Reference, ...] = ()
+    handles_places: bool = False
     misused: tuple[Misuse, ...] = ()
     of_requests: tuple[Reference, ...] = ()
     loads: frozenset[str] | None = frozenset()
@@ -64,7 +67,6 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
     nodes = list(nodes)
     utils = frozenset(_names_of_utils(nodes))
     of_requests: set[Reference] = set()
-    numbers: set[Reference] = set()
     attributes: set[str] = set()
     imports: set[str] = set()
     directories: set[str] = set()
@@ -79,14 +81,15 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
                 imports.update(name.split("."))
             case ast.Attribute(attr=name):
                 attributes.add(name)
-                numbers.update(_read_as_numbers(node, utils))
             case ast.ClassDef(name="TritonPythonModel", body=body):
                 for each in body:
                     of_requests.update(_read_of_requests(each))
+    functions = [node for node in nodes if isinstance(node, Function)] if "as_numpy" in attributes else []
     return References(
         model_calls(nodes),
         opened_files(nodes, names, imported),
-        numbers=tuple(sorted(numbers)),
+        numbers=tuple(sorted({each for function in functions for each in _read_as_numbers(function, utils)})),
+        handles_places=bool(OF_PLACE & attributes),
         misused=tuple(sorted(set(misuses(nodes, utils)))),
         of_requests=tuple(sorted(of_requests)),
         loads=_loaded(nodes, utils),
@@ -161,13 +164,14 @@ def _read_of_requests(method: ast.stmt) -> Iterator[Reference]:
             yield from (Reference(node.lineno, node.attr) for node in attributes_of_requests(method))
 
 
-def _read_as_numbers(node: ast.Attribute, utils: frozenset[str]) -> Iterator[Reference]:
-    match node:
-        case ast.Attribute(
-            value=ast.Call(
+def _read_as_numbers(function: Function, utils: frozenset[str]) -> Iterator[Reference]:
+    variables = Variables(function)
+    for node in variables.nodes:
+        if not isinstance(node, ast.Attribute) or node.attr != "as_numpy":
+            continue
+        match variables.resolved(node.value):
+            case ast.Call(
                 func=ast.Attribute(value=ast.Name(id=owner), attr="get_input_tensor_by_name"),
                 args=[_, ast.Constant(value=str(name))],
-            ),
-            attr="as_numpy",
-        ) if owner in utils:
-            yield Reference(node.lineno, name)
+            ) if owner in utils:
+                yield Reference(node.lineno, name)

@@ -8,14 +8,13 @@ from cdk_triton._wording import listed_in_quotes
 from cdk_triton.checks.derived.completion import completes_batch_size, completes_tensors, known_backend
 from cdk_triton.checks.derived.composition import fits
 from cdk_triton.checks.derived.configured import ConfiguredModel
+from cdk_triton.checks.derived.places import is_on_gpu
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.python_models.called_models import ModelRequest, request_rule
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelInput, enum_name
-
-_ON_GPU = ("onnxruntime", "tensorrt", "pytorch")
 
 
 @request_rule(
@@ -146,9 +145,9 @@ def output_on_gpu(each: ModelRequest) -> Iterator[Problem]:
     """`as_numpy()` reads an output that the other model leaves in the memory of the GPU.
 
     A response to a request of a Python model contains the tensors where the other model wrote them. ONNX Runtime,
-    TensorRT and PyTorch write to the GPU, except for texts, and so does FIL if its `transfer_threshold` is 0, the
-    default. Every such read fails on an instance with a GPU, and works on a machine without one. With
-    `preferred_memory`, the server copies the outputs to the memory of the host.
+    TensorRT and PyTorch write to the GPU, except for texts. So does FIL if its `transfer_threshold` is 0, the default,
+    and DALI if the operator that makes the output runs on the GPU. Every such read fails on an instance with a GPU, and
+    works on a machine without one. With `preferred_memory`, the server copies the outputs to the memory of the host.
 
     Example:
         $ cdk-triton validate . --default-model pipeline --additional-model network
@@ -196,19 +195,13 @@ def output_on_gpu(each: ModelRequest) -> Iterator[Problem]:
                 return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", values * 2)])
 
     Limits:
-        The rule checks only models of ONNX Runtime, TensorRT and PyTorch whose instances are all on the GPU, and models
-        of FIL whose instances are all of the kind `KIND_GPU`. It skips a file that asks where a tensor is (`is_cpu`),
-        or passes tensors on with DLPack.
+        The rule checks only models whose instances are all on the GPU, and outputs of DALI that literals show to be
+        there. It skips a file that asks where a tensor is (`is_cpu`), or passes tensors on with DLPack.
     """
     callee = each.callee
     name = known_backend(callee.context, callee.model)
-    kinds = {enum_name(group, "kind") for group in callee.config.instance_group}
-    is_on_gpu = name in _ON_GPU and not kinds & {"KIND_CPU", "KIND_MODEL"}
-    if not is_on_gpu and not (name == "fil" and kinds == {"KIND_GPU"} and _takes_every_batch_to_gpu(callee)):
-        return
-    texts = {tensor.name for tensor in callee.config.output if enum_name(tensor, "data_type") == "TYPE_STRING"}
     for line, output in each.call.on_host:
-        if output not in texts:
+        if is_on_gpu(callee, output):
             yield each.problem(
                 line,
                 f"reads the output {output!r} of {each.call.model!r} with as_numpy(), but its backend {name!r} leaves "
@@ -216,12 +209,6 @@ def output_on_gpu(each: ModelRequest) -> Iterator[Problem]:
                 "Tensor is stored in GPU and cannot be converted to NumPy.",
                 "write preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, 0) in the request",
             )
-
-
-def _takes_every_batch_to_gpu(callee: ConfiguredModel) -> bool:
-    """Whether FIL holds its outputs on the GPU, whatever the size of a batch (fil_backend: src/model.h, `load`)."""
-    threshold = callee.config.parameters.get("transfer_threshold")
-    return threshold is None or threshold.string_value.strip() == "0"
 
 
 @request_rule(

@@ -1,12 +1,13 @@
-"""CT187 to CT189: methods, tensors and parameters of Python models that do not do what they are meant for."""
+"""CT108 and CT187 to CT189: methods, tensors and parameters of Python models that do not do what they are meant for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import known_backend
-from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.configured import configured, ensembles
+from cdk_triton.checks.derived.places import is_on_gpu
 from cdk_triton.checks.registry import Problem, in_line, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
@@ -120,6 +121,109 @@ def bfloat16_as_numpy(context: CheckContext) -> Iterator[Problem]:
                     "BF16 and cannot be converted to NumPy. Use to_dlpack() and from_dlpack() instead.",
                     "read the tensor with to_dlpack, or use another data type",
                 )
+
+
+@rule(
+    "CT108",
+    Severity.WARNING,
+    "a Python model reads an input as if the GPU did not hold it",
+    source=backend("python_backend", "src/pb_tensor.cc", 579, 590),
+)
+def input_on_gpu(context: CheckContext) -> Iterator[Problem]:
+    """`as_numpy()` reads an input that an earlier step of the ensemble leaves in the memory of the GPU.
+
+    With the parameter `FORCE_CPU_ONLY_INPUT_TENSORS` set to `no`, a Python model gets its inputs where the earlier step
+    wrote them: [CT198](files.md#ct198) lists the backends that write to the GPU. Every such read fails on an instance
+    with a GPU, and works on a machine without one. Remove the parameter, or read the tensor with `to_dlpack`.
+
+    Example:
+        # ensemble/config.pbtxt
+        platform: "ensemble"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        ensemble_scheduling {
+          step {
+            model_name: "network" model_version: -1
+            input_map { key: "IN" value: "IN" }
+            output_map { key: "OUT" value: "scores" }
+          }
+          step {
+            model_name: "last" model_version: -1
+            input_map { key: "SCORES" value: "scores" }
+            output_map { key: "OUT" value: "OUT" }
+          }
+        }
+        # network/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        # network/1/model.onnx
+        <ir_version: 8, opset_import: ["": 17]>
+        network (float[4] IN) => (float[4] OUT) { OUT = Relu(IN) }
+        # last/config.pbtxt
+        backend: "python"
+        input { name: "SCORES" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        parameters { key: "FORCE_CPU_ONLY_INPUT_TENSORS" value { string_value: "no" } }
+        # last/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [self.answer(request) for request in requests]
+
+            def answer(self, request):
+                scores = pb_utils.get_input_tensor_by_name(request, "SCORES").as_numpy()
+                return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", scores * 2)])
+
+    Instead:
+        # last/config.pbtxt
+        backend: "python"
+        input { name: "SCORES" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Limits:
+        The limits of CT198 apply. The rule skips tensors that come from an ensemble within the ensemble.
+    """
+    held = _inputs_on_gpu(context)
+    for each, sources in needed_sources(context) if held else ():
+        for path, source in sources.items():
+            for read in source.references.numbers if not source.references.handles_places else ():
+                if (writer := held.get((each.model.name, read.name))) is not None:
+                    yield in_line(
+                        path,
+                        read.line,
+                        f"reads the input {read.name!r} with as_numpy(), but {writer!r} leaves it on the GPU, and "
+                        f"FORCE_CPU_ONLY_INPUT_TENSORS of {each.model.name!r} is 'no', so each request fails: "
+                        "Tensor is stored in GPU and cannot be converted to NumPy.",
+                        "remove the parameter, or read the tensor with to_dlpack",
+                    )
+
+
+def _inputs_on_gpu(context: CheckContext) -> Mapping[tuple[str, str], str]:
+    """Python model and input that it gets in the memory of the GPU → the model that writes it."""
+    models = {each.name: each for each in configured(context)}
+    taking = {
+        name
+        for name, each in models.items()
+        if known_backend(context, each.model) == "python"
+        and "FORCE_CPU_ONLY_INPUT_TENSORS" in each.config.parameters
+        and each.config.parameters["FORCE_CPU_ONLY_INPUT_TENSORS"].string_value == "no"
+    }
+    held = {}
+    for ensemble in ensembles(context) if taking else ():
+        for tensor in ensemble.model.graph.tensors.values():
+            writers = [
+                step.model_name
+                for step in tensor.writers
+                for output, written in step.output_map.items()
+                if written == tensor.name and step.model_name in models and is_on_gpu(models[step.model_name], output)
+            ]
+            for step in tensor.readers if writers else ():
+                for name, read in step.input_map.items():
+                    if read == tensor.name and step.model_name in taking:
+                        held[step.model_name, name] = writers[0]
+    return held
 
 
 @rule(
