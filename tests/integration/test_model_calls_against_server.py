@@ -34,6 +34,7 @@ class TritonPythonModel:
             sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 """
 CALLER = """
+import numpy as np
 import triton_python_backend_utils as pb_utils
 class TritonPythonModel:
     def execute(self, requests):
@@ -52,6 +53,7 @@ SOUND = (
     "pb_utils.InferenceRequest(model_name='echo', model_version=1, requested_output_names=['OUT'], inputs=[given])",
     "pb_utils.InferenceRequest(model_name='sequence', requested_output_names=['OUT'], inputs=[given], "
     "correlation_id=7, flags=pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_START)",
+    ask.replace("given]", "pb_utils.Tensor('IN', np.array([0.5, 1, 2, 3], np.float32))]"),
 )
 FAULTY = {
     ask.replace("'OUT'", "'NOPE'"): "CT194",
@@ -64,6 +66,8 @@ FAULTY = {
     ask.replace("'echo'", "'sequence'"): "CT197",
     ask.replace("'echo'", "'batches'"): "CT199",
     ask.replace("'echo'", "'numbers'"): "CT199",
+    ask.replace("given]", "pb_utils.Tensor('IN', np.array([0.5, 1, 2, 3]))]"): "CT199",
+    ask.replace("given]", "pb_utils.Tensor('IN', np.array([1, 2, 3, 4]))]"): "CT199",
 }
 """Request → the code of its finding."""
 

@@ -169,6 +169,19 @@ def test_a_method_that_requests_do_not_have_is_an_error(tmp_path: Path, serve: S
     assert words in finding.message
 
 
+def test_a_parameter_with_a_point_is_an_error(tmp_path: Path, serve: Serve) -> None:
+    call = "pb_utils.InferenceRequest(model_name='model', inputs=[], requested_output_names=[], parameters={'a': 0.5})"
+    repository = write(tmp_path / "repository", model(MAKE, call))
+    (finding,) = (each for each in repository.check() if each.code == "CT186")
+
+    status, answer = ask(serve(repository.root, "model"))
+
+    assert status == 500
+    words = "Expect parameters values to have type bool/int/str, found type <class 'float'>"
+    assert words in answer["error"]
+    assert words in finding.message
+
+
 @pytest.mark.parametrize(
     "given", ["'OUT', [1.0]", "'OUT', TENSOR", "'OUT', values, [4]", "'OUT'", "'OUT', values.tolist()"]
 )

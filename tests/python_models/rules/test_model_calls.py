@@ -216,6 +216,20 @@ def test_an_output_of_other_backends_on_the_gpu(
     assert [code for code, _, _ in messages.of(each for each in findings if each.code == "CT198")] == found
 
 
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ("np.array([0.5] * 4)", ["CT199"]),
+        ("values", ["CT199"]),
+        ("np.array([0.5] * 4, np.float32)", []),
+        ("np.array(each)", []),
+    ],
+)
+def test_the_type_of_an_array_of_literals(messages: Messages, write: Write, values: str, found: list[str]) -> None:
+    send = request(inputs=f'[pb_utils.Tensor("A", {values})]')
+    assert codes(messages, write, files(source("values = np.zeros(4)", f"{send}.exec()"))) == found
+
+
 DALI = """
 from nvidia.dali import fn, pipeline_def
 from nvidia.dali.plugin.triton import autoserialize

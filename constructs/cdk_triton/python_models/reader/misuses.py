@@ -39,6 +39,7 @@ _REJECTED: dict[tuple[str, str], tuple[tuple[str, ...], str]] = {
     ("InferenceResponse", "error"): (("str", "int", "dict", "list", "exception"), _ERROR),
     ("Tensor", "values"): (("method",), "call the method: as_numpy()"),
 }
+_NO_PARAMETER = ("float", "list", "dict", "tuple", "NoneType", "bytes")
 _OF_ELEMENTS = {
     "inputs": (("str", "int", "float", "dict", "list", "array"), _TENSORS),
     "output_tensors": (("str", "int", "float", "dict", "list", "array"), _TENSORS),
@@ -180,12 +181,27 @@ class _Function:
                 said, fix = "NumPy dtype is not supported.", "write dtype=np.object_ where the array is made"
                 yield Misuse(Reference(call.lineno, "Tensor(<name>, <array of str>)"), said, fix)
                 return
+            if parameter == "parameters" and (misuse := self._parameter(name, value)) is not None:
+                yield misuse
+                return
             wrong, fix = _OF_ELEMENTS.get(parameter, ((), ""))
             for element in self._elements(value):
                 kind = self._kind(element)
                 if kind in wrong:
                     yield Misuse(Reference(call.lineno, f"{name}({parameter}=[<{kind}>])"), INCOMPATIBLE, fix)
                     return
+
+    def _parameter(self, name: str, parameters: ast.expr) -> Misuse | None:
+        """The first parameter of a request or response whose value certainly has a type that no parameter has."""
+        match self._resolved(parameters):
+            case ast.Dict(keys=keys, values=values):
+                for key, value in zip(keys, values, strict=True):
+                    kind = self._kind(value)
+                    if kind in _NO_PARAMETER and isinstance(key, ast.Constant):
+                        said = f"Expect parameters values to have type bool/int/str, found type <class '{kind}'>"
+                        use = f"{name}(parameters={{{key.value!r}: <{kind}>}})"
+                        return Misuse(Reference(value.lineno, use), said, "pass a str, a bool or an int")
+        return None
 
     def _elements(self, value: ast.expr) -> list[ast.expr]:
         """The elements of a list that is written in the call."""

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cdk_triton.python_models.reader.arrays import array_type
 from cdk_triton.python_models.reader.signatures import OF_RESPONSE
 from cdk_triton.python_models.reader.variables import Function, Variables, constants
 
@@ -29,6 +30,7 @@ class ModelCall:
         inputs: the names of the inputs that are known.
         has_all_inputs: whether these are all inputs.
         passed_on: those that come from the request that the source answers; None if the request passes on all of them.
+        types: the inputs whose type the source shows, with this type, such as `FP64`.
         outputs: the names of the requested outputs that are known.
         has_correlation_id: whether the request may have the identifier of a sequence.
         plain: the line of a call that sends the request without `decoupled=True`; 0 if there is none.
@@ -44,6 +46,7 @@ class ModelCall:
     inputs: tuple[str, ...] = ()
     has_all_inputs: bool = False
     passed_on: tuple[str, ...] | None = ()
+    types: tuple[tuple[str, str], ...] = ()
     outputs: tuple[str, ...] = ()
     has_correlation_id: bool = False
     plain: int = 0
@@ -106,6 +109,7 @@ class _Function:
             tuple(name for name in inputs if name is not None),
             tensors is not None and None not in inputs and not is_open,
             self._passed_on(given.get("inputs"), tensors or ()),
+            tuple(self._types(tensors or ())),
             tuple(name for name in outputs if name is not None),
             "correlation_id" in given or is_open,
             plain=next((call.lineno for call, decoupled in sent if decoupled is False), 0),
@@ -159,6 +163,13 @@ class _Function:
                 ):
                     found.append(name)
         return tuple(found)
+
+    def _types(self, tensors: Sequence[ast.expr]) -> Iterator[tuple[str, str]]:
+        for each in tensors:
+            match self._resolved(each):
+                case ast.Call(func=ast.Attribute(attr="Tensor"), args=[ast.Constant(value=str(name)), values]):
+                    if (kind := array_type(values, self._resolved)) is not None:
+                        yield name, kind
 
     def _tensor(self, value: ast.expr) -> str | None:
         """The name of a tensor."""

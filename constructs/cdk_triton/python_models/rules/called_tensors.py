@@ -214,13 +214,16 @@ def output_on_gpu(each: ModelRequest) -> Iterator[Problem]:
 @request_rule(
     "CT199",
     Severity.WARNING,
-    "a Python model passes on an input that does not fit the model that it calls",
+    "a Python model sends an input that does not fit the model that it calls",
     source=core("src/infer_request.cc", 1100, 1185),
 )
 def unfit_input(each: ModelRequest) -> Iterator[Problem]:
-    """An input of a Python model has another type or shape than the input of the same name of the model that it calls.
+    """A Python model sends an input of another type or shape than the model that it calls expects.
 
-    The server rejects the request. A model with `max_batch_size` above 0 expects a batch dimension before the dims of
+    The server rejects the request. Without a `dtype`, numpy makes FP64 of numbers with a point: write
+    `np.array([0.5], np.float32)` for an input of the type `TYPE_FP32`.
+
+    A model with `max_batch_size` above 0 expects a batch dimension before the dims of
     its configuration. So a Python model without batches has to add this dimension, for example with
     `np.expand_dims(values, 0)`, and a `Tensor` of the new array.
 
@@ -267,11 +270,20 @@ def unfit_input(each: ModelRequest) -> Iterator[Problem]:
                 return pb_utils.InferenceResponse(call.exec().output_tensors())
 
     Limits:
-        The rule checks only tensors that the model passes on unchanged. It skips shapes that a backend may complete,
-        and inputs with `reshape` or `allow_ragged_batch`.
+        The rule checks only tensors that the model passes on unchanged, and the types of arrays that literals show. It
+        skips shapes that a backend may complete, and inputs with `reshape` or `allow_ragged_batch`.
     """
     own = {tensor.name: tensor for tensor in each.owner.config.input}
     expected = {tensor.name: tensor for tensor in each.callee.config.input}
+    for name, kind in each.call.types:
+        wanted = enum_name(expected[name], "data_type").removeprefix("TYPE_") if name in expected else kind
+        if wanted not in (kind, "INVALID"):
+            yield each.problem(
+                each.call.line,
+                f"sends the {kind} input {name!r} to {each.callee.name!r}, which expects {wanted}",
+                f"inference input '{name}' data-type is '{kind}', but model '{each.callee.name}' expects '{wanted}'",
+                "give the array the other type, with dtype=",
+            )
     for name in each.call.passed_on or ():
         if name not in own or name not in expected:
             continue

@@ -1,0 +1,99 @@
+"""The types of numpy's arrays, as far as literals show them. The source is parsed, never executed.
+
+Without a `dtype`, numpy makes FP64 of numbers with a point, and of zeros and ones, and INT64 of whole numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Final
+
+__all__ = ["array_type"]
+
+_NUMPY: Final = ("np", "numpy")
+_TYPES: Final = {
+    **{f"{sign}int{bits}": f"{sign.upper()}INT{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": f"FP{bits}" for bits in (16, 32, 64)},
+    "bool": "BOOL",
+    "bool_": "BOOL",
+    "int": "INT64",
+    "float": "FP64",
+    "half": "FP16",
+    "single": "FP32",
+    "double": "FP64",
+}
+_FILLED: Final = ("zeros", "ones", "empty")
+_RESHAPED: Final = ("expand_dims", "reshape", "ascontiguousarray", "squeeze", "transpose", "ravel")
+
+
+def array_type(value: ast.expr, resolved: Callable[[ast.expr], ast.expr]) -> str | None:
+    """Triton's name of the type of an array, such as `FP64`; None if it is not known.
+
+    Args:
+        value: the expression that makes the array.
+        resolved: gives what a variable stands for.
+    """
+    match resolved(value):
+        case ast.Call(func=ast.Attribute(attr="astype"), args=[kind, *_]):
+            return _named(kind)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)) as call if module in _NUMPY:
+            return _made(name, call, resolved)
+        case ast.Call(func=ast.Attribute(value=inner, attr=name)) if name in _RESHAPED:
+            return array_type(inner, resolved)
+        case ast.Subscript(value=inner):
+            return array_type(inner, resolved)
+    return None
+
+
+def _made(name: str, call: ast.Call, resolved: Callable[[ast.expr], ast.expr]) -> str | None:
+    """The type that a function of numpy gives."""
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+    arguments = call.args
+    if not arguments or None in keywords or any(isinstance(each, ast.Starred) for each in arguments):
+        return None
+    place = 2 if name == "full" else 1  # of the type among the arguments
+    kind = keywords.get("dtype", arguments[place] if len(arguments) > place else None)
+    if name in _RESHAPED:
+        return array_type(arguments[0], resolved)
+    if name in (*_FILLED, "full", "array", "asarray") and kind is not None:
+        return _named(kind)
+    if name in _FILLED:
+        return "FP64"
+    if name == "full" and len(arguments) == 2:
+        return _of_literals([arguments[1]])
+    return _of_literals([resolved(arguments[0])]) if name in ("array", "asarray") else None
+
+
+def _named(kind: ast.expr) -> str | None:
+    match kind:
+        case ast.Attribute(value=ast.Name(id=module), attr=name) if module in _NUMPY:
+            return _TYPES.get(name)
+        case ast.Name(id="bool" | "int" | "float" as name) | ast.Constant(value=str(name)):
+            return _TYPES.get(name)
+    return None
+
+
+def _of_literals(values: Sequence[ast.expr]) -> str | None:
+    """The type of numbers that are written out, in lists of any depth."""
+    kinds = {_kind(each) for each in values}
+    if len(kinds) == 1:
+        return kinds.pop()
+    return "FP64" if kinds == {"INT64", "FP64"} else None
+
+
+def _kind(value: ast.expr) -> str | None:
+    match value:
+        case ast.Constant(value=bool()):
+            return "BOOL"
+        case ast.Constant(value=int(number)):
+            return "INT64" if number < 2**63 else None
+        case ast.Constant(value=float()):
+            return "FP64"
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float()) as number):
+            return _kind(number)
+        case ast.List(elts=[_, *_] as elements) | ast.Tuple(elts=[_, *_] as elements):
+            return _of_literals(elements)
+        case ast.BinOp(left=ast.List() as repeated, op=ast.Mult()):
+            return _kind(repeated)
+    return None

@@ -1,0 +1,58 @@
+"""The types of numpy's arrays that literals show, with numpy as the judge."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+import pytest
+from tritonclient.utils import np_to_triton_dtype
+
+from cdk_triton.python_models.reader.arrays import array_type
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "np.array([0.5, 1])",
+        "np.array([[1, -2]])",
+        "np.array([-0.5])",
+        "np.array(3)",
+        "np.array([True, False])",
+        "np.array([[0.5]] * 3)",
+        "np.array([0.5], np.float32)",
+        "np.asarray([1, 2], dtype='int32')",
+        "np.array([1], dtype=float)",
+        "np.zeros(4)",
+        "np.ones((2, 2), np.uint8)",
+        "np.empty(4, dtype=np.bool_)",
+        "np.full(4, 0.5)",
+        "np.full((2, 2), 1, np.int16)",
+        "np.array([0.5]).astype(np.float16)",
+        "np.zeros(4).reshape(2, 2)",
+        "np.expand_dims(np.array([1]), 0)",
+        "np.array([0.5])[None]",
+    ],
+)
+def test_the_type_is_that_of_numpy(text: str) -> None:
+    made = eval(text, {"np": np})
+    assert array_type(ast.parse(text, mode="eval").body, lambda value: value) == np_to_triton_dtype(made.dtype)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "np.array(given)",
+        "np.array([0.5, given])",
+        "np.array([1, 2], kind)",
+        "np.array(['text'])",
+        "np.array([1, True])",
+        "np.array([])",
+        "np.zeros(4, **more)",
+        "np.load('file.npy')",
+        "given.astype(kind)",
+        "[0.5]",
+    ],
+)
+def test_nothing_is_claimed_of_other_arrays(text: str) -> None:
+    assert array_type(ast.parse(text, mode="eval").body, lambda value: value) is None
