@@ -29,6 +29,7 @@ Which package does what; a package imports only those that come before it:
 
 These modules put them together:
 
+* `clock` is the time of metrics, alarms, scaling and updates;
 * `aws` starts and stops everything in one process;
 * `daemon` starts that process for a state directory, finds it again and stops it; `logs` reads its logs, and `running`
   lists the state directories that have a running local AWS;
@@ -46,12 +47,14 @@ from cdk_triton._lazy import lazy_names
 if TYPE_CHECKING:
     from cdk_triton_local import process
     from cdk_triton_local.aws import LocalAws
+    from cdk_triton_local.clock import Clock
     from cdk_triton_local.daemon import Daemon, DaemonOptions, DaemonStatus
     from cdk_triton_local.logs import LogSelection
     from cdk_triton_local.process import conflicting_variables, no_proxy
     from cdk_triton_local.running import directory_option
 
 __all__ = [
+    "Clock",
     "Daemon",
     "DaemonOptions",
     "DaemonStatus",

@@ -7,20 +7,25 @@ a package of its own.
 from __future__ import annotations
 
 import functools
+import json
+import math
 import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cdk_triton.errors import LocalError
+from cdk_triton_local.clock import Clock, Waits
 from cdk_triton_local.endpoints import EndpointHost
 from cdk_triton_local.process import (
     CALLER,
     CLOUDFORMATION,
+    CLOUDWATCH,
+    EVENTBRIDGE,
     ITSELF,
     Principals,
     conflicting_variables,
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     from cdk_triton_local.cloudformation import Mailbox
     from cdk_triton_local.front import Call, SignedRequest
     from cdk_triton_local.lambdas import Executions
+    from cdk_triton_local.services import Alarms, MetricValues
 
 __all__ = ["LocalAws"]
 
@@ -44,6 +50,9 @@ _OF_NO_USER = {
     "credentials_file": (None, None, os.devnull, None),
 }
 """botocore's session variables (name in the file, variable, default, conversion) without profile and files."""
+
+_WATCH_SECONDS = 10.0  # the shortest period of an alarm
+_MINUTE = 60
 
 _running = threading.Lock()
 
@@ -77,8 +86,10 @@ class LocalAws:
         account: the account of this AWS, 12 digits.
         host_factory: makes the host that runs endpoints; by default one with real tritonservers.
         log: called with one line per event.
+        clock: a clock of your own, which you can move; by default one that runs.
 
     Attributes:
+        clock: see the argument.
         on_call: called with each call of a service before it is answered; None by default. It may be set for all
             instances, because tests record the calls of any local AWS.
 
@@ -98,7 +109,9 @@ class LocalAws:
         account: str = "123456789012",
         host_factory: HostFactory = _triton_host,
         log: Callable[[str], None] = lambda line: None,
+        clock: Clock | None = None,
     ) -> None:
+        self.clock = Clock() if clock is None else clock
         self.directory = directory
         self.region = region
         self.account = account
@@ -264,6 +277,32 @@ class LocalAws:
             open_log_stream(logs, place["logGroupName"], place["logStreamName"])
             logs.put_log_events(**place, logEvents=events)
 
+    def _watch(self, values: MetricValues, alarms: Alarms) -> Waits:
+        """Publish metrics, and evaluate alarms."""
+        while True:
+            yield (math.floor(self.clock.now / _WATCH_SECONDS) + 1) * _WATCH_SECONDS - self.clock.now
+            try:
+                self.metrics.publish()
+                values.refresh()
+                alarms.evaluate(only_short=round(self.clock.now) % _MINUTE != 0)
+            except Exception as error:  # the next time may succeed
+                self.log(f"the alarms were not evaluated: {error}")
+
+    def _alarm_states(self, role: str, names: Collection[str]) -> Mapping[str, str]:
+        found = self.client("cloudwatch", role).describe_alarms(AlarmNames=list(names))["MetricAlarms"]
+        return {each["AlarmName"]: each["StateValue"] for each in found}
+
+    def _announce(self, endpoint: Any) -> None:
+        """Send the event of an endpoint's new status."""
+        name, configuration = endpoint.endpoint_name, endpoint.endpoint_config_name
+        self._events.send(endpoint.arn, name, configuration, endpoint.endpoint_status, self.clock.now)
+
+    def _act(self, action: str, alarm: Mapping[str, Any], value: float) -> None:
+        """Carry out an action of an alarm."""
+        if ":sns:" in action:
+            text = {"AlarmName": alarm["AlarmName"], "NewStateValue": alarm["StateValue"]}
+            self.client("sns", CLOUDWATCH).publish(TopicArn=action, Message=json.dumps(text))
+
     def _start(self) -> None:
         # moto, Flask and the service models take a second to import, and a process that asks for a status needs none.
         from cdk_triton_local.cloudformation import CloudFormationApi, TemplateEngine
@@ -277,7 +316,14 @@ class LocalAws:
         from cdk_triton_local.jobs import CodeBuild, LocalContext, Processing
         from cdk_triton_local.lambdas import LambdaRuntime
         from cdk_triton_local.moto_state import MotoState
-        from cdk_triton_local.services import StateMachines, TritonImages, service_quotas
+        from cdk_triton_local.services import (
+            Alarms,
+            EndpointEvents,
+            MetricValues,
+            StateMachines,
+            TritonImages,
+            service_quotas,
+        )
 
         self._stopping.clear()
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -319,8 +365,9 @@ class LocalAws:
         self._routes.state_machines = StateMachines(
             lambda: self.client("stepfunctions", ITSELF), self.invoke_function, self.sleep, self.log
         )
-        self.metrics = EndpointMetrics(lambda: self.client("cloudwatch", ITSELF), self.log)
-        self._close.append(self.metrics.close)
+        self.metrics = EndpointMetrics(lambda: self.client("cloudwatch", ITSELF), lambda: self.clock.now)
+        values = MetricValues(state.metric_data, lambda: self.clock.now)
+        alarms = Alarms(lambda: self.client("cloudwatch", ITSELF), values, self._act, self.log)
         captured = CapturingHost(self._host_factory(self), lambda role: self.client("s3", role), self.log)
         self._routes.host = host = AsyncHost(
             captured,
@@ -332,6 +379,13 @@ class LocalAws:
         )
         self._routes.submit = host.submit
         sagemaker = self.client("sagemaker", ITSELF)
+        self._events = EndpointEvents(
+            lambda: self.client("events", ITSELF),
+            lambda: self.client("sns", EVENTBRIDGE),
+            state.matches,
+            self.account,
+            self.region,
+        )
         self._routes.endpoints = endpoints = EndpointOperations(
             host,
             sagemaker,
@@ -339,6 +393,9 @@ class LocalAws:
             state.endpoint_configurations,
             state.scaled_variants,
             Capacity(self.directory).of,
+            self._alarm_states,
+            self.clock,
+            self._announce,
             self.log,
         )
         self._routes.components = ComponentOperations(
@@ -347,6 +404,9 @@ class LocalAws:
         # Last in, first out: what an operation may wait for ends before the operation is waited for.
         self._close += [self._clients.clear, engine.close, host.close, self._lambdas.close, builds.close, jobs.close]
         server.start()
+        self._close.append(self.clock.close)
+        self.clock.start(self._watch(values, alarms))
+        self.clock.open()
         self.log(f"the local AWS answers at {self.url}")
 
 

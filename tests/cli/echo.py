@@ -16,7 +16,7 @@ from tritonclient.http import InferenceServerClient, InferInput
 
 from cdk_triton.protocol.index import Index
 from cdk_triton_local.aws import LocalAws
-from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
+from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response, Shift, all_at_once
 
 BUCKET = "models"
 BINARY = "application/vnd.sagemaker-triton.binary+json;json-header-size="
@@ -44,7 +44,7 @@ class Echo:
     asked: list[Invocation] = field(default_factory=list)
     error: Response | None = None
 
-    def deploy(self, endpoint: Endpoint) -> None:
+    def deploy(self, endpoint: Endpoint, shift: Shift = all_at_once) -> None:
         pass
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:

@@ -20,7 +20,7 @@ from tests.recorded import assert_recorded
 
 from cdk_triton.errors import LocalError
 from cdk_triton_local.aws import LocalAws
-from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
+from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response, Shift, all_at_once
 
 HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"
@@ -32,7 +32,7 @@ class EndpointDouble:
     def __init__(self) -> None:
         self.endpoints: dict[str, Endpoint] = {}
 
-    def deploy(self, endpoint: Endpoint) -> None:
+    def deploy(self, endpoint: Endpoint, shift: Shift = all_at_once) -> None:
         if refusal := endpoint.variants[0].container.environment.get("REFUSE"):
             raise LocalError(refusal)
         self.endpoints[endpoint.name] = endpoint

@@ -20,7 +20,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cdk_triton_local.aws import LocalAws
-from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
+from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response, Shift, all_at_once
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -51,7 +51,7 @@ class EndpointDouble:
     def __init__(self) -> None:
         self.endpoints: dict[str, Endpoint] = {}
 
-    def deploy(self, endpoint: Endpoint) -> None:
+    def deploy(self, endpoint: Endpoint, shift: Shift = all_at_once) -> None:
         self.endpoints[endpoint.name] = endpoint
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:

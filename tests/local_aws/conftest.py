@@ -18,7 +18,15 @@ from botocore.exceptions import ClientError
 
 from cdk_triton.errors import LocalError
 from cdk_triton_local.aws import LocalAws
-from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response, StreamedResponse
+from cdk_triton_local.endpoints import (
+    Component,
+    Endpoint,
+    Invocation,
+    Response,
+    Shift,
+    StreamedResponse,
+    all_at_once,
+)
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -40,10 +48,12 @@ class EndpointDouble:
         self.endpoints: dict[str, Endpoint] = {}
         self.components: dict[str, tuple[Component, int]] = {}
 
-    def deploy(self, endpoint: Endpoint) -> None:
+    def deploy(self, endpoint: Endpoint, shift: Shift = all_at_once) -> None:
         for variant in endpoint.variants[:1]:
             if rejection := variant.container.environment.get("REJECT"):
                 raise LocalError(rejection)
+        if endpoint.name in self.endpoints:
+            shift(lambda share: None)
         self.endpoints[endpoint.name] = endpoint
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:

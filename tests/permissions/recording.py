@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tests.hosting.conftest import ROOT
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["Recording"]
 
 BOOKKEEPING: Final = {
+    ("cloudwatch", "DescribeAlarms"),  # CloudWatch evaluates its own alarms
     ("cloudwatch", "PutMetricData"),  # the metrics of SageMaker in AWS's own namespace
+    ("cloudwatch", "SetAlarmState"),
+    ("events", "ListRules"),  # EventBridge looks for the rules of an event
+    ("events", "ListTargetsByRule"),
     # The log of a function, whose LoggingConfig moto does not keep, so that AWS may have another log group.
     ("logs", "CreateLogGroup"),
     ("logs", "CreateLogStream"),
@@ -78,7 +83,8 @@ class Recording:
                 self._decide(service, Request("sts:AssumeRole", passed, source), Policies(resource=trust), name)
 
     def _of_role(self, call: Call, name: str, account: Account) -> None:
-        policies = account.of_role(call.principal)
+        is_service = call.principal.endswith(".amazonaws.com")
+        policies = Policies() if is_service else account.of_role(call.principal)
         if policies is None:
             self._fault(f"{name} is called by {call.principal}, which does not exist")
             return
@@ -88,6 +94,8 @@ class Recording:
             self._fault(f"{name} of {call.principal} has no row in tests/permissions/requests.py: {error!r}")
             return
         for request in wanted:
+            if is_service:
+                request = replace(request, context={**request.context, "aws:SourceAccount": account.id})
             of_resource = _resource_policy(request, account)
             self._decide(call.principal, request, Policies(policies.identity, policies.boundary, of_resource), name)
         for role, service in passed_roles(call):

@@ -200,6 +200,11 @@ def _builds(parameters: Mapping[str, Any], account: Account) -> Iterator[Request
         yield Request("codebuild:BatchGetBuilds", f"arn:aws:codebuild:{account.region}:{account.id}:project/{project}")
 
 
+def _alarms(parameters: Mapping[str, Any], account: Account) -> Iterator[Request]:
+    for name in parameters["AlarmNames"]:
+        yield Request("cloudwatch:DescribeAlarms", f"arn:aws:cloudwatch:{account.region}:{account.id}:alarm:{name}")
+
+
 def _stack(parameters: Mapping[str, Any], account: Account, operation: str) -> Iterator[Request]:
     name = parameters["StackName"]
     arn = name if name.startswith("arn:") else f"arn:aws:cloudformation:{account.region}:{account.id}:stack/{name}/id"
@@ -207,6 +212,7 @@ def _stack(parameters: Mapping[str, Any], account: Account, operation: str) -> I
 
 
 _SPECIAL: Final[Mapping[tuple[str, str], Callable[[Mapping[str, Any], Account], Iterator[Request]]]] = {
+    ("cloudwatch", "DescribeAlarms"): _alarms,
     ("cloudformation", "DescribeStackResource"): lambda given, account: _stack(given, account, "DescribeStackResource"),
     ("cloudformation", "DescribeStacks"): lambda given, account: _stack(given, account, "DescribeStacks"),
     ("codebuild", "BatchGetBuilds"): _builds,

@@ -3,6 +3,7 @@
 * `hosting` contains what the control plane and the hosting exchange: `Endpoint`, `Invocation`, `Response` and the
   protocol `EndpointHost`. These are the names below; importing them imports nothing else.
 * `operations` answers CreateEndpoint, UpdateEndpoint and the others: it keeps their state and calls an `EndpointHost`;
+* `traffic` moves requests to new instances step by step, and watches alarms meanwhile;
 * `variant_capacities` computes the weights and instance counts that DescribeEndpoint reports;
 * `instance_pools` chooses the instances of a variant, and `capacity` contains how many there are;
 * `instance_changes` keeps an endpoint `Updating` while its number of instances changes;
@@ -25,8 +26,10 @@ from cdk_triton_local.endpoints.hosting import (
     EndpointHost,
     Invocation,
     Response,
+    Shift,
     StreamedResponse,
     Variant,
+    all_at_once,
 )
 
 __all__ = [
@@ -39,6 +42,8 @@ __all__ = [
     "EndpointHost",
     "Invocation",
     "Response",
+    "Shift",
     "StreamedResponse",
     "Variant",
+    "all_at_once",
 ]

@@ -25,8 +25,10 @@ from cdk_triton_local.endpoints.hosting import (
     EndpointHost,
     Invocation,
     Response,
+    Shift,
     StreamedResponse,
     Variant,
+    all_at_once,
 )
 
 __all__ = ["AsyncHost", "async_of"]
@@ -91,9 +93,9 @@ class AsyncHost:
         self._queues: dict[str, AsyncQueue] = {}
         self._variants: dict[str, Variant] = {}
 
-    def deploy(self, endpoint: Endpoint) -> None:
+    def deploy(self, endpoint: Endpoint, shift: Shift = all_at_once) -> None:
         """Create or update an endpoint; see `EndpointHost.deploy`. An update keeps the requests in the queue."""
-        self._host.deploy(endpoint)
+        self._host.deploy(endpoint, shift)
         name, config = endpoint.name, endpoint.asynchronous
         if config is None:
             self._drop(name)

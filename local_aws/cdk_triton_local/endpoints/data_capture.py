@@ -21,7 +21,9 @@ from cdk_triton_local.endpoints import (
     EndpointHost,
     Invocation,
     Response,
+    Shift,
     StreamedResponse,
+    all_at_once,
 )
 
 __all__ = ["CapturingHost", "capture_of"]
@@ -64,9 +66,9 @@ class CapturingHost:
         self._log = log
         self._captures: dict[str, tuple[DataCapture, str]] = {}  # with the role
 
-    def deploy(self, endpoint: Endpoint) -> None:
+    def deploy(self, endpoint: Endpoint, shift: Shift = all_at_once) -> None:
         """Create or update an endpoint; see `EndpointHost.deploy`."""
-        self._host.deploy(endpoint)
+        self._host.deploy(endpoint, shift)
         if endpoint.capture is None:
             self._captures.pop(endpoint.name, None)
         else:

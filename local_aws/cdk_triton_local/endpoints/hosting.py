@@ -23,8 +23,10 @@ __all__ = [
     "EndpointHost",
     "Invocation",
     "Response",
+    "Shift",
     "StreamedResponse",
     "Variant",
+    "all_at_once",
 ]
 
 
@@ -192,13 +194,26 @@ class StreamedResponse:
     close: Callable[[], None]
 
 
+Shift = Callable[[Callable[[float], None]], None]
+"""Moves the requests to new servers: gets a function that sends a share of them there, and returns when all may move.
+"""
+
+
+def all_at_once(move: Callable[[float], None]) -> None:
+    """A `Shift` without steps."""
+
+
 class EndpointHost(Protocol):
     """Runs endpoints. Every method can be called from any thread."""
 
-    def deploy(self, endpoint: Endpoint) -> None:
+    def deploy(self, endpoint: Endpoint, shift: Shift = all_at_once) -> None:
         """Create or update `endpoint`, and return when it is in service.
 
         An update is blue/green: the old servers answer until the new ones are ready, and stay if these cannot start.
+
+        Args:
+            endpoint: the endpoint as it should be.
+            shift: called when the new servers of an update are ready. If it fails, the old servers stay.
 
         Raises:
             LocalError: the endpoint cannot be served; the message has the reason.

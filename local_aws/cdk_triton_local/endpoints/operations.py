@@ -2,24 +2,27 @@
 
 moto answers CreateEndpoint with an endpoint that is in service at once, and lacks UpdateEndpoint. Here an endpoint is
 `Creating` or `Updating` until its host reports that it answers. `FailureReason` has the reason of a failure. A failed
-update leaves the endpoint in service with its old configuration, as SageMaker's blue/green deployment does. moto does
-not keep the shadow and other members of an endpoint configuration, so this module adds them.
+update, and one that an alarm stops, leave the endpoint in service with its old configuration, as SageMaker's blue/green
+deployment does. moto does not keep the shadow and other members of an endpoint configuration, so this module adds them.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from cdk_triton.errors import LocalError
-from cdk_triton_local.endpoints import Container, Endpoint, EndpointHost, Variant
+from cdk_triton_local.clock import Clock, Waits
+from cdk_triton_local.endpoints import Container, Endpoint, EndpointHost, Shift, Variant
 from cdk_triton_local.endpoints.async_host import async_of
 from cdk_triton_local.endpoints.components_room import check_components
 from cdk_triton_local.endpoints.data_capture import capture_of
 from cdk_triton_local.endpoints.instance_changes import change_instances
 from cdk_triton_local.endpoints.instance_pools import Placement, instance_types, model_names, place, rejection
+from cdk_triton_local.endpoints.traffic import Alarms, RolledBackError, check_alarms, shift
 from cdk_triton_local.endpoints.variant_capacities import Summary, initial_summaries, retained_summaries
 
 __all__ = ["EndpointOperations", "SageMakerError"]
@@ -64,6 +67,9 @@ class EndpointOperations:
         configurations: moto's endpoint configurations by name; members that moto does not keep are added here.
         scaled: names the variants of an endpoint that are scalable targets.
         capacity: returns how many instances of a type are free; None means no limit.
+        alarms: reads the states of alarms with a role: the role's ARN and the names of the alarms.
+        clock: the clock of updates.
+        announce: called with moto's endpoint when its status has changed.
         log: called with one line per endpoint status.
     """
 
@@ -75,6 +81,9 @@ class EndpointOperations:
         configurations: Callable[[], Mapping[str, Any]],
         scaled: Callable[[str], Collection[str]],
         capacity: Callable[[str], int | None],
+        alarms: Callable[[str, Collection[str]], Mapping[str, str]],
+        clock: Clock,
+        announce: Callable[[Any], None],
         log: Callable[[str], None],
     ) -> None:
         self._host = host
@@ -83,6 +92,9 @@ class EndpointOperations:
         self._configurations = configurations
         self._scaled = scaled
         self.free_instances = capacity
+        self._alarms = alarms
+        self._clock = clock
+        self._announce = announce
         self._log = log
         self._lock = threading.Lock()
 
@@ -142,17 +154,14 @@ class EndpointOperations:
         with self._lock:
             if endpoint.endpoint_status not in _SETTLED:
                 raise SageMakerError(f'Cannot update in-progress endpoint "{endpoint.arn}".')
-            endpoint.endpoint_status = "Deleting"
+            self._set_status(endpoint, "Deleting")
         name = endpoint.endpoint_name
-        self._log(f"endpoint {name}: Deleting")
 
         def remove() -> None:
             try:
                 self._host.remove(name)
             except Exception as error:
-                endpoint.failure_reason = str(error) or type(error).__name__
-                endpoint.endpoint_status = "Failed"
-                self._log(f"endpoint {name}: Failed: {endpoint.failure_reason}")
+                self._set_status(endpoint, "Failed", str(error) or type(error).__name__)
             else:
                 self._endpoints().pop(name, None)
                 self._log(f"endpoint {name}: deleted")
@@ -254,27 +263,56 @@ class EndpointOperations:
     def _start(self, wanted: _Wanted, status: str) -> None:
         name = wanted.endpoint.name
         endpoint = self._endpoints()[name]
-        endpoint.endpoint_status = status
         if status == "Creating":
             self._describe(endpoint, wanted)
-        self._log(f"endpoint {name}: {status}")
+        self._set_status(endpoint, status)
 
         def deploy() -> None:
             try:
                 self._check_capacity(wanted)
-                self._host.deploy(wanted.endpoint)
+                if status == "Updating":
+                    check_alarms(wanted.deployment or {}, self._alarms_of(wanted))
+                self._host.deploy(wanted.endpoint, self._shift(endpoint, wanted))
             except Exception as error:
                 # Whatever a host raises is the endpoint's failure, and must not leave it Creating.
-                endpoint.failure_reason = str(error) or type(error).__name__
-                endpoint.endpoint_status = "Failed" if status == "Creating" else "InService"
+                settled = "Failed" if status == "Creating" else "InService"
+                self._set_status(endpoint, settled, str(error) or type(error).__name__)
             else:
-                endpoint.failure_reason = None
                 self._describe(endpoint, wanted)
-                endpoint.endpoint_status = "InService"
-            reason = f": {endpoint.failure_reason}" if endpoint.failure_reason else ""
-            self._log(f"endpoint {name}: {endpoint.endpoint_status}{reason}")
+                self._set_status(endpoint, "InService")
 
         threading.Thread(target=deploy, name=f"endpoint-{name}", daemon=True).start()
+
+    def _set_status(self, endpoint: Any, status: str, reason: str | None = None) -> None:
+        endpoint.failure_reason = reason
+        endpoint.endpoint_status = status
+        self._log(f"endpoint {endpoint.endpoint_name}: {status}{f': {reason}' if reason else ''}")
+        try:
+            self._announce(endpoint)
+        except Exception as error:  # a target that cannot be reached does not change the endpoint
+            self._log(f"endpoint {endpoint.endpoint_name}: no event was sent: {error}")
+
+    def _alarms_of(self, wanted: _Wanted) -> Alarms:
+        """Reads alarms with the role of the first variant's model.
+
+        "Ensure that your IAM execution role has permission to perform the cloudwatch:DescribeAlarms action on the
+        auto-rollback alarms you specify" ("Auto-Rollback Configuration and Monitoring").
+        """
+        role = next((variant.container.role for variant in wanted.endpoint.variants), "")
+        return functools.partial(self._alarms, role)
+
+    def _shift(self, endpoint: Any, wanted: _Wanted) -> Shift:
+        instances = sum(int(summary[_COUNT]) for summary in wanted.summaries)
+
+        def steps(move: Callable[[float], None]) -> Waits:
+            try:
+                yield from shift(wanted.deployment or {}, instances, move, self._alarms_of(wanted))
+            except RolledBackError:
+                move(0)
+                self._set_status(endpoint, "RollingBack")
+                raise
+
+        return lambda move: self._clock.wait_for(steps(move))
 
     def _check_capacity(self, wanted: _Wanted) -> None:
         """Also logs which pool of a variant serves."""

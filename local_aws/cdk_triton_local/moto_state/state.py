@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from cdk_triton_local.lambdas import FunctionCode
+from cdk_triton_local.moto_state.alarms import metric_data
 from cdk_triton_local.moto_state.corrections import correct_moto
 from cdk_triton_local.moto_state.machines import let_machines_use
 from cdk_triton_local.moto_state.scaling import components, scaled_variants
 from cdk_triton_local.process import conflicting_variables
+from cdk_triton_local.services.metric_values import Datum
 
 __all__ = ["MotoState"]
 
@@ -95,6 +98,17 @@ class MotoState:
 
         configurations: Mapping[str, Any] = sagemaker_backends[self._account][self._region].endpoint_configs
         return configurations
+
+    def metric_data(self, known: int) -> Sequence[Datum]:
+        """What CloudWatch's PutMetricData has published, without the first `known` data."""
+        return metric_data(self._account, self._region, known)
+
+    def matches(self, pattern: str, event: Mapping[str, Any]) -> bool:
+        """Whether an event pattern of EventBridge matches an event."""
+        from moto.events.models import EventPattern
+
+        found: bool = EventPattern(None, json.loads(pattern or "{}")).matches_event(cast(Any, event))
+        return bool(pattern) and found
 
     def scaled_variants(self, endpoint: str) -> frozenset[str]:
         """The variants of a SageMaker endpoint that are scalable targets."""

@@ -7,12 +7,14 @@
 """
 
 from cdk_triton_local.process.child import INHERITED_VARIABLES, Child, child_environment, start
-from cdk_triton_local.process.principals import CALLER, CLOUDFORMATION, ITSELF, Principals
+from cdk_triton_local.process.principals import CALLER, CLOUDFORMATION, CLOUDWATCH, EVENTBRIDGE, ITSELF, Principals
 from cdk_triton_local.process.variables import conflicting_variables, credentials, endpoint_variables, no_proxy
 
 __all__ = [
     "CALLER",
     "CLOUDFORMATION",
+    "CLOUDWATCH",
+    "EVENTBRIDGE",
     "INHERITED_VARIABLES",
     "ITSELF",
     "Child",

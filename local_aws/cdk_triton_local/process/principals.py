@@ -13,13 +13,19 @@ from typing import Final
 
 from cdk_triton_local.process.variables import credentials
 
-__all__ = ["CALLER", "CLOUDFORMATION", "ITSELF", "Principals"]
+__all__ = ["CALLER", "CLOUDFORMATION", "CLOUDWATCH", "EVENTBRIDGE", "ITSELF", "Principals"]
 
 CALLER: Final = "caller"
 """Whoever has the variables of the local AWS: a user with the `cdk` command, the AWS CLI or an SDK."""
 
 CLOUDFORMATION: Final = "cloudformation.amazonaws.com"
 """CloudFormation, which uses the permissions of its service role for a deployment, or else those of the caller."""
+
+CLOUDWATCH: Final = "cloudwatch.amazonaws.com"
+"""CloudWatch, which carries out the actions of alarms."""
+
+EVENTBRIDGE: Final = "events.amazonaws.com"
+"""EventBridge, which sends events to the targets of its rules."""
 
 ITSELF: Final = "itself"
 """The local AWS, where it looks into its own state. AWS does this without a call that IAM authorizes."""

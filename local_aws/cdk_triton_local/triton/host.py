@@ -15,7 +15,16 @@ from typing import Final, TypeVar
 
 from cdk_triton.errors import LocalError
 from cdk_triton.sagemaker import limits
-from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response, StreamedResponse, Variant
+from cdk_triton_local.endpoints import (
+    Component,
+    Endpoint,
+    Invocation,
+    Response,
+    Shift,
+    StreamedResponse,
+    Variant,
+    all_at_once,
+)
 from cdk_triton_local.endpoints.metrics import Record
 from cdk_triton_local.triton.components import COMPONENT_HEADER, ComponentServers
 from cdk_triton_local.triton.deadline import Deadline
@@ -45,6 +54,28 @@ class _InService:
     @property
     def all(self) -> tuple[RunningVariant, ...]:
         return (*self.variants, *(shadow.variant for shadow in self.shadows))
+
+
+class _NewServers:
+    """The servers of an update that is under way, and their share of the requests.
+
+    Args:
+        servers: the new servers.
+    """
+
+    def __init__(self, servers: _InService) -> None:
+        self.servers = servers
+        self.share = 0.0
+        self._sum = 0.0
+        self._lock = threading.Lock()
+
+    def get_the_next(self) -> bool:
+        """Whether the next request is theirs; of 100 requests with a share of 0.25, every fourth one is."""
+        with self._lock:
+            self._sum += self.share
+            is_theirs = self._sum >= 1 - 1e-9
+            self._sum -= is_theirs
+            return is_theirs
 
 
 class TritonHost:
@@ -85,7 +116,7 @@ class TritonHost:
         region: str = "us-east-1",
         listen_on_all_interfaces: bool = False,
         ports: Callable[[], int] = free_port,
-        record: Callable[..., None] = lambda *metric: None,
+        record: Callable[..., None] = lambda *metric, **dimensions: None,
         record_component: Callable[[str, str, float], None] = lambda component, name, value: None,
         log_options: str = "",
     ) -> None:
@@ -115,21 +146,25 @@ class TritonHost:
             self._settings, self._directory / "endpoints", self._logs, self._errors, record_component
         )
         self._endpoints: dict[str, _InService] = {}
+        self._updates: dict[str, _NewServers] = {}
         self._deployments = itertools.count(1)
         self._starting = 0
         self._changed = threading.Condition()  # guards the endpoints and how many deployments are starting servers
 
-    def deploy(self, endpoint: Endpoint) -> None:
+    def deploy(self, endpoint: Endpoint, shift: Shift = all_at_once) -> None:
         """Create or update an endpoint; see `EndpointHost.deploy`. Other endpoints can be deployed at the same time."""
         with self._changed:
             self._starting += 1
         try:
             fresh = self._start_all_or_none(endpoint)
+            if endpoint.name in self._endpoints:
+                self._move(endpoint.name, fresh, shift)
             with self._changed:
                 is_closing = self._settings.closing.is_set()
                 old = None if is_closing else self._endpoints.get(endpoint.name)
                 if not is_closing:
                     self._endpoints[endpoint.name] = fresh
+                self._updates.pop(endpoint.name, None)
             if is_closing:
                 self._stop(fresh)
                 raise LocalError(f"endpoint {endpoint.name} was not deployed, because the local AWS is being stopped")
@@ -138,6 +173,21 @@ class TritonHost:
                 self._starting -= 1
                 self._changed.notify_all()
         self._stop(old)
+
+    def _move(self, name: str, fresh: _InService, shift: Shift) -> None:
+        """Send the requests to new servers, or stop these."""
+        self._updates[name] = update = _NewServers(fresh)
+
+        def move(share: float) -> None:
+            update.share = share
+            self._log(f"endpoint {name}: {100 * share:g} % of the requests go to the new servers")
+
+        try:
+            shift(move)
+        except BaseException:
+            self._updates.pop(name, None)
+            self._stop(fresh)
+            raise
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
         """Change the weights of variants; see `EndpointHost.set_weights`."""
@@ -175,6 +225,9 @@ class TritonHost:
                 endpoint = self._endpoints.get(invocation.endpoint)
                 if endpoint is None:
                     raise errors.no_endpoint()
+                update = self._updates.get(invocation.endpoint)
+                if update is not None and update.get_the_next():
+                    endpoint = update.servers
                 if not endpoint.variants:
                     return self._components.answer(invocation, errors, deadline, answered_by)
                 if COMPONENT_HEADER in invocation.headers:
@@ -226,7 +279,7 @@ class TritonHost:
                         self._directory / "endpoints" / f"{prefix}-{variant.name}",
                         logs / f"{variant.name}.log",
                         self._errors(endpoint.name),
-                        self._recorder(endpoint.name, variant),
+                        self._recorder(endpoint, variant),
                     )
                 )
         except BaseException:
@@ -236,10 +289,15 @@ class TritonHost:
         shadows = (Shadow(variant, endpoint.name, self._log) for variant in started[count:])
         return _InService(tuple(started[:count]), tuple(shadows))
 
-    def _recorder(self, endpoint: str, variant: Variant) -> Record:
+    def _recorder(self, endpoint: Endpoint, variant: Variant) -> Record:
         """Metrics of an instance pool also have its instance type."""
-        record = functools.partial(self._record, endpoint, variant.name)
-        return functools.partial(record, instance_type=variant.instance_type) if variant.in_pool else record
+        return functools.partial(
+            self._record,
+            endpoint.name,
+            variant.name,
+            configuration=endpoint.config_name,
+            instance_type=variant.instance_type if variant.in_pool else "",
+        )
 
     def _stop(self, *endpoints: _InService | None) -> None:
         """In parallel, because Triton takes two to four seconds to end its Python models."""

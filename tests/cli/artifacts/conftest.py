@@ -24,7 +24,7 @@ from cdk_triton.protocol.index import Index
 from cdk_triton.protocol.plan import Commit, ServedArchives, StackPlan
 from cdk_triton.protocol.rehearsal import RehearsalPass, RehearsedArchive
 from cdk_triton_local.aws import LocalAws
-from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response
+from cdk_triton_local.endpoints import Component, Endpoint, Invocation, Response, Shift, all_at_once
 
 HANDLERS = Path(__file__).parents[3] / "lambda"
 ACCOUNT, REGION = "123456789012", "us-east-1"
@@ -58,7 +58,7 @@ BUILD = {
 class EndpointDouble:
     """Stands in for Triton: nothing is served."""
 
-    def deploy(self, endpoint: Endpoint) -> None:
+    def deploy(self, endpoint: Endpoint, shift: Shift = all_at_once) -> None:
         pass
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:

@@ -379,7 +379,7 @@ def test_the_metrics_of_a_multi_model_endpoint_are_recorded(
 ) -> None:
     monkeypatch.setattr("cdk_triton_local.triton.variant._PING_SECONDS", 0.2)
     recorded: list[tuple[str, str, str, float]] = []
-    bench = new_bench(max_loaded_models=1, record=lambda *values: recorded.append(values))
+    bench = new_bench(max_loaded_models=1, record=lambda *values, **dimensions: recorded.append(values))
     bench.fleet("fleet", a=adder(1), b=adder(2))
     for model in ("a", "a", "b"):
         assert bench.invoke("fleet", 1.0, model=model).status == 200

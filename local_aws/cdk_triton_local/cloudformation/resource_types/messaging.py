@@ -180,7 +180,10 @@ class Rule(ResourceType):
     """AWS::Events::Rule."""
 
     type_name = "AWS::Events::Rule"
-    note = "A rule on the default event bus with its targets. Schedules do not run, and AWS sends no events here."
+    note = (
+        "A rule on the default event bus. SNS topics among its targets get the events of endpoints; there are no other "
+        "events, and schedules do not run."
+    )
     modelled = frozenset({"Description", "EventPattern", "Name", "ScheduleExpression", "State", "Tags", "Targets"})
     attributes = frozenset({"Arn"})
 

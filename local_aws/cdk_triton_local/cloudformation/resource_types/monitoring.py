@@ -12,6 +12,7 @@ from cdk_triton_local.cloudformation.resource_types.base import (
     ResourceType,
     register,
 )
+from cdk_triton_local.services import check_alarm
 
 
 @register
@@ -19,7 +20,11 @@ class Alarm(ResourceType):
     """AWS::CloudWatch::Alarm."""
 
     type_name = "AWS::CloudWatch::Alarm"
-    note = "The alarm is stored and returned, but never evaluated, so it stays in INSUFFICIENT_DATA."
+    note = (
+        "The alarm is evaluated every minute, or every 10 seconds if its period is shorter, and its actions on SNS "
+        "topics and scaling policies are carried out. The expressions of this library are computed; others are "
+        "rejected."
+    )
     modelled = frozenset(
         {
             "ActionsEnabled",
@@ -51,12 +56,14 @@ class Alarm(ResourceType):
     def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("AlarmName") or context.generated_name(255)
         request = {**properties, "AlarmName": name, "Tags": context.tag_list(properties)}
+        check_alarm(request)
         context.client("cloudwatch").put_metric_alarm(**request)
         return PhysicalResource(name, {"Arn": context.arn("cloudwatch", f"alarm:{name}")})
 
     def update(
         self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
     ) -> PhysicalResource:
+        check_alarm(properties)
         context.client("cloudwatch").put_metric_alarm(**{**properties, "AlarmName": physical.id})
         return physical
 

@@ -127,12 +127,13 @@ class Endpoint(_NamedType):
     type_name = "AWS::SageMaker::Endpoint"
     noun = "Endpoint"
     note = (
-        "A real server behind the local runtime API. An update is blue/green and happens at once. Steps, waiting times "
-        "and alarms of DeploymentConfig are only recorded. The local AWS models the weights and instance counts that "
-        "an update retains."
+        "A real server behind the local runtime API. An update moves the requests as DeploymentConfig says, and rolls "
+        "back when one of its alarms goes off. The local AWS models the weights and instance counts that an update "
+        "retains."
     )
     modelled = frozenset(
         {
+            "DeploymentConfig",
             "EndpointConfigName",
             "EndpointName",
             "ExcludeRetainedVariantProperties",
@@ -141,7 +142,6 @@ class Endpoint(_NamedType):
             "Tags",
         }
     )
-    recorded = frozenset({"DeploymentConfig"})
     attributes = frozenset({"EndpointArn", "EndpointName"})
 
     def create(self, context: Context, properties: Properties) -> PhysicalResource:
@@ -179,7 +179,7 @@ class Endpoint(_NamedType):
         name = physical.attributes["EndpointName"]
         while True:
             now = context.client("sagemaker").describe_endpoint(EndpointName=name)
-            if now["EndpointStatus"] not in ("Creating", "Updating"):
+            if now["EndpointStatus"] not in ("Creating", "Updating", "RollingBack"):
                 break
             context.services.sleep(_POLL_SECONDS)
         if now["EndpointStatus"] != "InService" or now["EndpointConfigName"] != _name(wanted):

@@ -1,0 +1,124 @@
+"""The values of CloudWatch metrics, by period, as alarms and scaling policies need them."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cdk_triton.errors import LocalError
+from cdk_triton_local.services.metric_math import Series, compute
+
+__all__ = ["Datum", "MetricValues"]
+
+_KEPT_SECONDS: Final = 24 * 3600.0
+"""AWS evaluates at most a day of an alarm whose periods are shorter than an hour (PutMetricAlarm)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Datum:
+    """What was published of a metric at a time: single values, or their sum, number and extremes."""
+
+    namespace: str
+    name: str
+    dimensions: frozenset[tuple[str, str]]
+    time: float
+    total: float
+    number: float
+    least: float
+    most: float
+
+
+class MetricValues:
+    """The metrics that were published since a day.
+
+    Args:
+        read: returns everything that was published after the first so many data.
+        now: returns the time, in seconds since 1970.
+    """
+
+    def __init__(self, read: Callable[[int], Sequence[Datum]], now: Callable[[], float]) -> None:
+        self._read = read
+        self._now = now
+        self._known = 0
+        self._data: dict[tuple[str, str], list[Datum]] = defaultdict(list)
+        self._lock = threading.Lock()
+
+    def refresh(self) -> None:
+        """Take in what was published meanwhile, and forget what is older than a day."""
+        oldest = self._now() - _KEPT_SECONDS
+        with self._lock:
+            new = self._read(self._known)
+            self._known += len(new)
+            for datum in new:
+                found = self._data[datum.namespace, datum.name]
+                found.append(datum)
+                if found[0].time < oldest:
+                    found[:] = [each for each in found if each.time >= oldest]
+
+    def of_metric(self, metric: Mapping[str, Any], stat: str, period: float, periods: int) -> Series:
+        """The values of a metric in the last complete periods.
+
+        Args:
+            metric: Namespace, MetricName and Dimensions. As in moto, further dimensions of a datum do not matter.
+            stat: Sum, SampleCount, Average, Minimum, Maximum, or a percentile such as p99.
+            period: seconds.
+            periods: the number of periods.
+
+        Raises:
+            LocalError: the statistic is another one.
+        """
+        wanted = {(each["Name"], each["Value"]) for each in metric.get("Dimensions") or ()}
+        start = self._now() - period * periods
+        found: list[list[Datum]] = [[] for _ in range(periods)]
+        for datum in self._data.get((metric["Namespace"], metric["MetricName"]), ()):
+            number = math.floor((datum.time - start) / period)
+            if 0 <= number < periods and wanted <= datum.dimensions:
+                found[number].append(datum)
+        return [_statistic(stat, data) if data else None for data in found]
+
+    def of_queries(self, queries: Sequence[Mapping[str, Any]], periods: int, period: float = 0) -> Series:
+        """The values of the query whose data are returned.
+
+        Args:
+            queries: Metrics of an alarm, or of a scaling policy.
+            periods: the number of periods.
+            period: seconds, for queries that do not name them.
+
+        Raises:
+            LocalError: a query is not computed here.
+        """
+        known: dict[str, Series] = {}
+        for query in sorted(queries, key=lambda each: "Expression" in each):
+            if "Expression" in query:
+                known[query["Id"]] = compute(query["Expression"], known, periods)
+            else:
+                stat = query["MetricStat"]
+                known[query["Id"]] = self.of_metric(stat["Metric"], stat["Stat"], stat.get("Period", period), periods)
+        (returned,) = [each["Id"] for each in queries if each.get("ReturnData", True)]
+        return known[returned]
+
+
+def _statistic(stat: str, data: Sequence[Datum]) -> float | None:
+    number = sum(each.number for each in data)
+    match stat:
+        case "Sum":
+            return sum(each.total for each in data)
+        case "SampleCount":
+            return number
+        case "Average":
+            return sum(each.total for each in data) / number
+        case "Minimum":
+            return min(each.least for each in data)
+        case "Maximum":
+            return max(each.most for each in data)
+    try:
+        share = float(stat.removeprefix("p")) / 100
+    except ValueError:
+        raise LocalError(f"the local AWS does not compute the statistic {stat}") from None
+    # "Statistic sets … percentile statistics only if SampleCount is 1 or Min and Max are equal" (PutMetricData).
+    values = sorted(each.most for each in data if each.least == each.most)
+    return values[max(0, math.ceil(share * len(values)) - 1)] if values else None
