@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from cdk_triton.checks.derived.releases import is_at_least
 from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["FILES", "FilParameters", "is_renamed", "number_in", "release_knows", "word"]
+__all__ = ["FILES", "FilParameters", "formats", "is_renamed", "number_in", "release_knows", "word"]
 
 FILES: Mapping[str, str] = {
     "xgboost": "xgboost.model",
@@ -26,15 +27,20 @@ FILES: Mapping[str, str] = {
 """`model_type` → the file that the backend loads where the configuration names none (fil_backend: src/model.h)."""
 
 _RENAMED = "25.09"
+_UBJ_SINCE = "24.10"  # r24.10 of fil_backend, src/serialization.h
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 _INTEGER = re.compile(r"\s*([+-]?\d+)")
 
 
-def is_renamed(platform: ServingPlatform | None) -> bool | None:
+def is_renamed(release: str | None) -> bool | None:
     """Whether the release has the names of 25.09, such as `is_classifier`; None if the release is unknown."""
-    if platform is None or platform.release is None:
-        return None
-    return is_at_least(platform, _RENAMED)
+    return None if release is None else release_order(release) >= release_order(_RENAMED)
+
+
+def formats(release: str | None) -> tuple[str, ...]:
+    """The values of `model_type` that the release knows; all if it is unknown."""
+    is_older = release is not None and release_order(release) < release_order(_UBJ_SINCE)
+    return tuple(name for name in FILES if name != "xgboost_ubj" or not is_older)
 
 
 def release_knows(platform: ServingPlatform | None, since: str) -> bool:
@@ -69,7 +75,7 @@ class FilParameters:
     def of(cls, config: ModelConfig, platform: ServingPlatform | None) -> FilParameters:
         """The parameters of a configuration, for the release that serves."""
         texts = {name: each.string_value for name, each in config.parameters.items()}
-        return cls(texts, is_renamed(platform))
+        return cls(texts, is_renamed(None if platform is None else platform.release))
 
     @property
     def model_type(self) -> str:

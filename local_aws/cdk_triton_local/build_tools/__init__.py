@@ -15,6 +15,7 @@ or the accuracy of a GPU.
 | `CDK_TRITON_STAND_IN_GPU` | the GPU's name as `nvidia-smi` prints it |
 | `CDK_TRITON_STAND_IN_COMPUTE_CAPABILITY` | its compute capability |
 | `CDK_TRITON_STAND_IN_TENSORRT` | the version of TensorRT, which determines the options of `trtexec` |
+| `CDK_TRITON_STAND_IN_RELEASE` | the release, whose names and formats the stand-in for FIL has |
 | `CDK_TRITON_STAND_IN_ROOT` | the directory that stands for `/` where `serve` looks for models |
 """
 

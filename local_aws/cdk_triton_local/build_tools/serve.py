@@ -19,6 +19,7 @@ from typing import IO, Final
 
 from cdk_triton.errors import LocalError
 from cdk_triton_local.build_tools import modules_directory
+from cdk_triton_local.triton.backends import RELEASE
 from cdk_triton_local.triton.loopback import loopback_library
 from cdk_triton_local.triton.model_data import move_deeper, use_cpu_instances
 from cdk_triton_local.triton.own_builds import use_own_builds
@@ -88,8 +89,8 @@ def _ports() -> Callable[[], int]:
 
 
 def _environment() -> dict[str, str]:
-    """The variables of the server, without those of the stand-ins."""
-    found = {name: value for name, value in os.environ.items() if not name.startswith("CDK_TRITON_")}
+    """The variables of the server, without those of other stand-ins."""
+    found = {n: value for n, value in os.environ.items() if n == RELEASE or not n.startswith("CDK_TRITON_")}
     if found.get("PYTHONPATH") == str(modules_directory()):
         del found["PYTHONPATH"]
     return found

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdk_triton.sagemaker import codebuild_gpu, gpu_instances
+from cdk_triton.sagemaker import codebuild_gpu, gpu_instances, image_release
 from cdk_triton.triton import Release, releases
 from cdk_triton_local import build_tools
 from cdk_triton_local.process import child_environment
+from cdk_triton_local.triton.backends import RELEASE
 from cdk_triton_local.triton.paths import shell_safe
 
 __all__ = ["CODEBUILD_MACHINES", "JobMachine", "processing_machine"]
@@ -46,6 +47,7 @@ class JobMachine:
         if self.gpu is not None and self.compute_capability is not None:
             found |= _stand_in_variables(self.gpu, self.compute_capability, _release_in(image), found)
             found["CDK_TRITON_STAND_IN_ROOT"] = _root_directory(work / "root")
+            found |= {RELEASE: release} if (release := image_release(image)) is not None else {}
         # On AWS a build gets its package index from its image or its project, here from the settings of this machine's
         # user: a mirror, or a directory of wheels if there is no network.
         found |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cdk_triton.sagemaker import limits
+from cdk_triton.sagemaker import image_release, limits
 from cdk_triton_local.endpoints import Container, Variant
 from cdk_triton_local.endpoints.metrics import Record
+from cdk_triton_local.triton.backends import RELEASE
 from cdk_triton_local.triton.deadline import Deadline
 from cdk_triton_local.triton.inference_type import read_variables
 from cdk_triton_local.triton.model_data import (
@@ -259,6 +260,8 @@ class RunningVariant:
 
 def _environment_in_sagemaker(container: Container) -> dict[str, str]:
     environment = read_variables(container.environment, container.image)
+    if (release := image_release(container.image)) is not None:
+        environment[RELEASE] = release
     if container.mode == "MultiModel":
         environment["SAGEMAKER_MULTI_MODEL"] = "true"
     return environment

@@ -96,6 +96,7 @@ class Bench:
         model_cache: bool = True,
         prefix: str | None = None,
         environment: Mapping[str, str] | None = None,
+        image: str = "image",
         **archives: bytes,
     ) -> None:
         """Deploy a multi-model endpoint, below a prefix of its name if none is given."""
@@ -103,7 +104,7 @@ class Bench:
         self.s3.objects.update({f"{prefix}{key}.tar.gz": data for key, data in archives.items()})
         self._deploy(
             name,
-            Container("image", "MultiModel", f"s3://bucket/{prefix}", QUIET | dict(environment or {}), model_cache),
+            Container(image, "MultiModel", f"s3://bucket/{prefix}", QUIET | dict(environment or {}), model_cache),
         )
 
     def _deploy(self, name: str, container: Container) -> None:

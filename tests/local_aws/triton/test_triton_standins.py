@@ -132,6 +132,17 @@ def test_a_tree_model_answers_with_the_predictions_of_its_framework(messages: Me
     messages.record("log", line)
 
 
+@pytest.mark.slow
+@pytest.mark.server
+def test_the_image_determines_the_parameters_of_a_tree_model(fleet: Any, packed: Any) -> None:
+    model = packed({"m/config.pbtxt": FOREST_CONFIG, "m/1/xgboost.ubj": (CORPUS / FOREST).read_bytes()})
+    image = "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:25.08-py3"
+    fleet.fleet("older", image=image, forest=model)
+    response = fleet.send("older", b"{}", model="forest")
+    assert response.status >= 400
+    assert "Required parameter output_class not found in config" in json.loads(response.body)["OriginalMessage"]
+
+
 def test_a_backend_that_only_the_images_have_is_named(fleet: Any) -> None:
     response = fleet.send("fleet", b"{}", model="missing")
     assert response.status >= 400

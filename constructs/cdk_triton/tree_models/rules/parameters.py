@@ -9,12 +9,11 @@ from cdk_triton._wording import did_you_mean, in_words, nearest
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend, rapids_triton
 from cdk_triton.tree_models.fil_models import FilModel, fil_model_rule
-from cdk_triton.tree_models.parameters import FILES, number_in, release_knows, word
+from cdk_triton.tree_models.parameters import formats, number_in, release_knows, word
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelConfig, enum_name
 
 _STATE = "cpp/include/rapids_triton/model/shared_state.hpp"
-_UBJ_SINCE = "24.10"  # r24.10 of fil_backend, src/serialization.h
 _ALLOWS_UNKNOWN_SINCE = "23.11"  # commit b0b5482 of fil_backend
 _STRICT_BOOLEANS_SINCE = "23.06"  # commit 603db11 of rapids-triton, which r23.06 of fil_backend takes first
 
@@ -241,7 +240,7 @@ def unknown_model_type(each: FilModel) -> Iterator[Problem]:
         parameters { key: "is_classifier" value { string_value: "false" } }
     """
     platform, value = each.owner.context.platform, each.parameters.model_type
-    known = [name for name in FILES if name != "xgboost_ubj" or release_knows(platform, _UBJ_SINCE)]
+    known = formats(None if platform is None else platform.release)
     if value in known:
         return
     fix = f"write {in_words(known)}{did_you_mean(value, known)}"

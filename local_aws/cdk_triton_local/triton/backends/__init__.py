@@ -15,10 +15,13 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["LACKING", "MISSING_BACKENDS", "lacking"]
+__all__ = ["LACKING", "MISSING_BACKENDS", "RELEASE", "lacking"]
 
 LACKING: Final = "this machine does not have"
 """The words of a model that an image would load: the fault is not in the repository."""
+
+RELEASE: Final = "CDK_TRITON_STAND_IN_RELEASE"
+"""The environment variable with the release in the tag of the container's image; not set if it has none."""
 
 MISSING_BACKENDS: Final = ("identity", "openvino", "repeat", "square", "tensorflow")
 """The backends of the images that have no stand-in."""

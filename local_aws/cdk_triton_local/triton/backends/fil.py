@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cdk_triton.tree_models.parameters import FILES, FilParameters
-from cdk_triton_local.triton.backends import lacking
+from cdk_triton_local.triton.backends import RELEASE, lacking
 from cdk_triton_local.triton.backends.triton_model import StandIn
 
 __all__ = ["TritonPythonModel"]
@@ -28,7 +29,7 @@ class TritonPythonModel(StandIn):
             raise ValueError(reason)
         from cdk_triton_local.triton.backends.forest import ForestModel
 
-        self._model = ForestModel(path, self.config)
+        self._model = ForestModel(path, self.config, os.environ.get(RELEASE))
         return "stand-in for the backend fil: Treelite on the CPU, through the Python backend"
 
     def compute(self, tensors: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:

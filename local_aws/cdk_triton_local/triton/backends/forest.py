@@ -15,7 +15,7 @@ import numpy as np
 import treelite
 from numpy.typing import NDArray
 
-from cdk_triton.tree_models.parameters import FilParameters, number_in
+from cdk_triton.tree_models.parameters import FilParameters, formats, is_renamed, number_in
 
 __all__ = ["ForestModel"]
 
@@ -41,19 +41,20 @@ class ForestModel:
     Args:
         path: the file of the model.
         config: the model configuration as Triton hands it to a backend (its JSON form).
+        release: the release whose names and formats count; None for those of all releases.
 
     Raises:
         ValueError: the real backend would not load the model, or would read or write beyond its tensors.
     """
 
-    def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, config: Mapping[str, Any], release: str | None = None) -> None:
         given = {name: each["string_value"] for name, each in config.get("parameters", {}).items()}
-        self._parameters = parameters = FilParameters(given, None)  # the names before and after 25.09
+        self._parameters = parameters = FilParameters(given, is_renamed(release))
         self._proba = _boolean(parameters, "predict_proba", default=False)
         self._is_classifier = _boolean(parameters, parameters.classifier)
         self._threshold = _threshold(parameters) if self._is_classifier else 0.5
         self._threads = int(number_in(given.get("cpu_nthread", ""), is_integer=True) or 1)
-        self._model = _load(path, parameters)
+        self._model = _load(path, parameters, release)
         header = self._model.get_header_accessor()
         if header.get_field("num_target")[0] != 1:
             raise ValueError("Multi-target model not supported")
@@ -91,9 +92,9 @@ class ForestModel:
             raise ValueError(f"the stand-in computes no output {', '.join(map(repr, sorted(names - {_OUTPUT})))}")
 
 
-def _load(path: Path, parameters: FilParameters) -> treelite.Model:
+def _load(path: Path, parameters: FilParameters, release: str | None) -> treelite.Model:
     kind = parameters.model_type
-    if kind not in _LOADERS:
+    if kind not in formats(release):
         raise ValueError(f"{kind} not recognized as a valid serialization format.")
     any_field = _boolean(parameters, "xgboost_allow_unknown_field", default=False)
     try:

@@ -110,6 +110,31 @@ def test_what_the_backend_rejects(messages: Messages, dims: int, parameters: dic
     messages.record("error", str(caught.value))
 
 
+@pytest.mark.parametrize(
+    ("release", "parameters", "said"),
+    [
+        ("25.08", classifier(), "Required parameter output_class not found in config"),
+        ("25.08", {"output_class": "true", "threshold": "0.5"}, ""),
+        ("25.09", classifier(), ""),
+        ("25.09", {"output_class": "true", "threshold": "0.5"}, ""),
+        ("24.09", {"output_class": "false"}, "xgboost_ubj not recognized as a valid serialization format."),
+        ("24.10", {"output_class": "false"}, ""),
+    ],
+)
+def test_the_release_determines_the_names_and_formats(
+    messages: Messages, release: str, parameters: dict[str, str], said: str
+) -> None:
+    name = "xgboost-3.2-binary.ubj"
+    given = config(name, 1, **parameters)
+    if not said:
+        assert len(ForestModel(CORPUS / name, given, release).run(ROWS)) == len(ROWS)
+        return
+    with pytest.raises(ValueError, match=r"\w") as caught:
+        ForestModel(CORPUS / name, given, release)
+    assert str(caught.value) == said
+    messages.record("error", str(caught.value))
+
+
 def test_a_machine_without_treelite_is_told_what_it_lacks(
     messages: Messages, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
