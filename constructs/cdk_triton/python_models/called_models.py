@@ -9,11 +9,12 @@ from pathlib import PurePosixPath
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import completes_tensors
 from cdk_triton.checks.derived.configured import ConfiguredModel, configured
+from cdk_triton.checks.derived.decoupling import decoupled_models
 from cdk_triton.checks.registry import Problem, in_line, rules_about
 from cdk_triton.python_models.modules import needed_sources
 from cdk_triton.python_models.reader.model_calls import ModelCall
 
-__all__ = ["ModelRequest", "request_rule"]
+__all__ = ["ModelRequest", "request_rule", "way_back"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,38 @@ class ModelRequest:
     def problem(self, line: int, does: str, said: str, fix: str) -> Problem:
         """A problem of a line; `said` is the error that the caller gets."""
         return in_line(self.path, line, f"{does}, so {self.caller!r} gets an error: {said}", fix)
+
+
+def way_back(request: ModelRequest) -> tuple[str, ...] | None:
+    """The models through which a request leads back to the model that sends it, each of which waits for the next one.
+
+    A request to the same model leads back at once, through no other model.
+
+    Returns:
+        The names, from the callee on; None if the request does not lead back.
+    """
+    asked: dict[str, dict[str, None]] = {}
+    for one in _requests(request.owner.context):
+        if _waits(one):
+            asked.setdefault(one.caller, {})[one.callee.name] = None
+    if not _waits(request):
+        return None
+    ways: list[tuple[str, ...]] = [(request.callee.name,)]
+    seen = set[str]()
+    for way in ways:
+        if way[-1] == request.caller:
+            return way[:-1]
+        if way[-1] not in seen:
+            seen.add(way[-1])
+            ways += [(*way, name) for name in asked.get(way[-1], ())]
+    return None
+
+
+def _waits(request: ModelRequest) -> bool:
+    """Whether the model that sends a request waits for one response of the other one, whatever the version."""
+    call = request.call
+    is_decoupled = call.model in decoupled_models(request.owner.context)
+    return bool(call.plain) and call.version is None and not is_decoupled
 
 
 @per_check

@@ -200,3 +200,21 @@ def test_a_request_to_itself(
     repository = write({"model/config.pbtxt": f'backend: "python" {config}', "model/1/model.py": source}, base={})
     own = messages.of(each for each in repository.check() if each.code == "CT118")
     assert [code for code, *_ in own] == found
+
+
+@pytest.mark.parametrize(
+    ("config", "back", "found"),
+    [("", "", ["CT118", "CT118"]), ("instance_group { count: 2 }", "", ["CT118"]), ("", "decoupled=True", [])],
+    ids=["one instance", "two instances of one", "decoupled"],
+)
+def test_a_request_that_comes_back(messages: Messages, write: Write, config: str, back: str, found: list[str]) -> None:
+    files = {
+        "first/config.pbtxt": f'backend: "python" {config}',
+        "first/1/model.py": SELF.format("second", ""),
+        "second/config.pbtxt": 'backend: "python"',
+        "second/1/model.py": SELF.format("third", ""),
+        "third/config.pbtxt": 'backend: "python" instance_group { count: 2 }',
+        "third/1/model.py": SELF.format("first", back),
+    }
+    checked = write(files, base={}).check(default_model="first", additional_models=["second", "third"])
+    assert [code for code, *_ in messages.of(each for each in checked if each.code == "CT118")] == found

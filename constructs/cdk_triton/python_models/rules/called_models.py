@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cdk_triton._wording import listed_in_quotes
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.configured import completes, has_argument
-from cdk_triton.checks.derived.decoupling import decoupled_models
 from cdk_triton.checks.registry import Problem, in_line, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
-from cdk_triton.python_models.called_models import ModelRequest, request_rule
+from cdk_triton.python_models.called_models import ModelRequest, request_rule, way_back
 from cdk_triton.python_models.modules import PythonModel, needed_sources, source_rule
 from cdk_triton.python_models.reader.imports import ServerCall
 from cdk_triton.triton.findings import Severity
@@ -110,7 +110,8 @@ def own_request(each: ModelRequest) -> Iterator[Problem]:
     """The `execute` of a Python model sends a request (BLS) to the same model, and waits for the response.
 
     The instance that waits cannot process the request, so another instance has to. If there is none, or if all of them
-    wait, they wait for ever. Call a function of the class instead, or move the work to a second model.
+    wait, they wait for ever. The same happens if the model sends the request to a second model, which sends one back.
+    Call a function of the class instead, or move the work to another model.
 
     Example:
         # model/config.pbtxt
@@ -140,19 +141,19 @@ def own_request(each: ModelRequest) -> Iterator[Problem]:
                 return pb_utils.InferenceResponse(tensors)
 
     Limits:
-        The rule skips a model whose configuration has more than one instance, or whose transactions are decoupled, and
-        requests that name a version.
+        The rule skips a model whose configuration has more than one instance. It skips requests to models whose
+        transactions are decoupled, and requests that name a version.
     """
-    call, groups = each.call, each.owner.config.instance_group
-    instances = sum(max(group.count, 1) * max(len(group.gpus), 1) for group in groups)
-    is_decoupled = call.model in decoupled_models(each.owner.context)
-    if call.model == each.caller and call.plain and call.version is None and instances <= 1 and not is_decoupled:
+    instances = sum(max(group.count, 1) * max(len(group.gpus), 1) for group in each.owner.config.instance_group)
+    others = way_back(each) if instances <= 1 else None
+    if others is not None:
+        through = f" through {listed_in_quotes(others)}" if others else ""
         yield in_line(
             each.path,
-            call.plain,
-            f"sends a request from {call.model!r} to itself, so an instance waits for another one, and for ever if "
-            "there is none or all of them wait",
-            "call a function instead, or move the work to a second model",
+            each.call.plain,
+            f"sends a request from {each.caller!r} to itself{through}, so an instance waits for another one, and for "
+            "ever if there is none or all of them wait",
+            f"call a function instead, or move the work to {'another' if others else 'a second'} model",
         )
 
 
