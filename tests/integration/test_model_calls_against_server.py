@@ -54,6 +54,9 @@ SOUND = (
     "pb_utils.InferenceRequest(model_name='sequence', requested_output_names=['OUT'], inputs=[given], "
     "correlation_id=7, flags=pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_START)",
     ask.replace("given]", "pb_utils.Tensor('IN', np.array([0.5, 1, 2, 3], np.float32))]"),
+    (batches := ask.replace("'echo'", "'batches'")).replace(
+        "given]", "pb_utils.Tensor('IN', np.zeros((8, 4), np.float32))]"
+    ),
 )
 FAULTY = {
     ask.replace("'OUT'", "'NOPE'"): "CT194",
@@ -64,10 +67,13 @@ FAULTY = {
     ask.replace("'echo'", "'stream'"): "CT195",
     ask.replace("'echo'", "'echo', model_version=7"): "CT196",
     ask.replace("'echo'", "'sequence'"): "CT197",
-    ask.replace("'echo'", "'batches'"): "CT199",
+    batches: "CT199",
     ask.replace("'echo'", "'numbers'"): "CT199",
     ask.replace("given]", "pb_utils.Tensor('IN', np.array([0.5, 1, 2, 3]))]"): "CT199",
     ask.replace("given]", "pb_utils.Tensor('IN', np.array([1, 2, 3, 4]))]"): "CT199",
+    ask.replace("given]", "pb_utils.Tensor('IN', np.zeros(5, np.float32))]"): "CT199",
+    batches.replace("given]", "pb_utils.Tensor('IN', np.zeros((9, 4), np.float32))]"): "CT199",
+    batches.replace("given]", "pb_utils.Tensor('IN', np.zeros((1, 1, 4), np.float32))]"): "CT199",
 }
 """Request → the code of its finding."""
 

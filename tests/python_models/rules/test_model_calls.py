@@ -99,6 +99,11 @@ def test_requests_that_fit(messages: Messages, write: Write, lines: tuple[str, .
         (("names = [`RESULT`, `OTHER`]", f"{request(outputs='names')}.exec()"), ["CT194"]),
         (("version = 3", f"{request(more=', model_version=version')}.exec()"), ["CT196"]),
         (("model = `caled`", f"{request(model='model')}.exec()"), ["CT182"]),
+        (("inputs = []", "inputs.append(pb_utils.Tensor(`X`, each))", f"{request(inputs='inputs')}.exec()"), ["CT194"]),
+        (("self.model, outputs = `called`, [`X`]", f"{request(model='self.model', outputs='outputs')}.exec()"), []),
+        (("name, outputs = `called`, [`X`]", f"{request(model='name', outputs='outputs')}.exec()"), ["CT194"]),
+        (("self.model = `called`", f"{request(model='self.model', outputs='[`X`]')}.exec()"), ["CT194"]),
+        (("self.model = `called`", "self.model = each", f"{request(model='self.model', outputs='[`X`]')}.exec()"), []),
     ],
     ids=[
         "a misspelt output",
@@ -109,6 +114,11 @@ def test_requests_that_fit(messages: Messages, write: Write, lines: tuple[str, .
         "a list in a variable",
         "a version",
         "a model in a variable",
+        "a list that grows",
+        "an attribute among variables",
+        "variables that are set together",
+        "an attribute",
+        "an attribute that is set twice",
     ],
 )
 def test_requests_that_do_not_fit(messages: Messages, write: Write, lines: tuple[str, ...], found: list[str]) -> None:
@@ -175,12 +185,23 @@ def test_a_model_of_sequences(messages: Messages, write: Write, config: str, mor
             "",
             ["CT198"],
         ),
+        ((f"response = {request()}.exec()", "response.output_tensors()[0].as_numpy()"), "", ["CT198"]),
+        (
+            (f"tensors = {request()}.exec().output_tensors()", "[one.as_numpy() for one in tensors if one]"),
+            "",
+            ["CT198"],
+        ),
+        ((f"for one in {request()}.exec().output_tensors():", "    one.as_numpy()"), "", ["CT198"]),
+        ((f"for one in {request(outputs='list(each)')}.exec().output_tensors():", "    one.as_numpy()"), "", []),
         ((f"response = {request()}.exec()", READ), "instance_group { kind: KIND_CPU }", []),
         ((f"response = {request(more=', preferred_memory=each')}.exec()", READ), "", []),
         ((f"response = {request()}.exec()", f"if {READ[:-11]}.is_cpu(): {READ}"), "", []),
         ((f"response = {request()}.exec()", "response.output_tensors()"), "", []),
     ],
-    ids=["read", "in variables", "on the CPU", "preferred memory", "asked", "passed on"],
+    ids=[
+        *("read", "in variables", "by its place", "of each", "in a loop", "unknown outputs"),
+        *("on the CPU", "preferred memory", "asked", "passed on"),
+    ],
 )
 def test_an_output_on_the_gpu(
     messages: Messages, write: Write, lines: tuple[str, ...], config: str, found: list[str]
@@ -328,3 +349,21 @@ def test_an_input_that_is_passed_on(
     given = files(source(line, f"{request(inputs='inputs')}.exec()"), called + RESULT)
     given["caller/config.pbtxt"] = f'backend: "python" {own} {RESULT}'
     assert codes(messages, write, given) == found
+
+
+@pytest.mark.parametrize(
+    ("values", "called", "found"),
+    [
+        ("np.zeros(4, np.float32)", ONE, []),
+        ("np.zeros(4, np.float32)", BATCHES + ONE, ["CT199"]),
+        ("np.zeros((1, 4), np.float32)", BATCHES + ONE, []),
+        ("np.zeros((9, 4), np.float32)", BATCHES + ONE, ["CT199"]),
+        ("np.zeros((len(each), 4), np.float32)", BATCHES + ONE, []),
+        ("np.array(each, np.float32).reshape(1, 1, -1)", BATCHES + ONE, ["CT199"]),
+        ("np.zeros(each, np.float32)", BATCHES + ONE, []),
+    ],
+    ids=["fits", "no batch", "a batch", "too many rows", "any number of rows", "a dimension too many", "any shape"],
+)
+def test_the_shape_of_an_input(messages: Messages, write: Write, values: str, called: str, found: list[str]) -> None:
+    lines = (f"values = {values}", f"{request(inputs='[pb_utils.Tensor(`A`, values)]')}.exec()".replace("`", '"'))
+    assert codes(messages, write, files(source(*lines), called + RESULT)) == found

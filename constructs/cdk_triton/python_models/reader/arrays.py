@@ -1,4 +1,4 @@
-"""The types of numpy's arrays, as far as literals show them. The source is parsed, never executed.
+"""The types and shapes of numpy's arrays, as far as literals show them. The source is parsed, never executed.
 
 Without a `dtype`, numpy makes FP64 of numbers with a point, and of zeros and ones, and INT64 of whole numbers.
 """
@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Final
 
-__all__ = ["array_type"]
+__all__ = ["array_shape", "array_type"]
 
 _NUMPY: Final = ("np", "numpy")
 _TYPES: Final = {
@@ -43,6 +43,69 @@ def array_type(value: ast.expr, resolved: Callable[[ast.expr], ast.expr]) -> str
             return array_type(inner, resolved)
         case ast.Subscript(value=inner):
             return array_type(inner, resolved)
+    return None
+
+
+def array_shape(value: ast.expr, resolved: Callable[[ast.expr], ast.expr]) -> tuple[int, ...] | None:
+    """The shape of an array, with -1 for a size that is not known; None if their number is not known.
+
+    Args:
+        value: the expression that makes the array.
+        resolved: gives what a variable stands for.
+    """
+    match resolved(value):
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name), args=[first, *rest]) as call:
+            keywords = {keyword.arg for keyword in call.keywords}
+            if module in _NUMPY and name in (*_FILLED, "full") and not keywords - {"dtype"}:
+                return _sizes([first], resolved)
+            if module in _NUMPY and name in ("array", "asarray") and not keywords - {"dtype"}:
+                return _nested(resolved(first))
+            if module in _NUMPY and name == "expand_dims" and not keywords - {"axis"}:
+                axis = rest or [keyword.value for keyword in call.keywords]
+                return _expanded(array_shape(first, resolved), axis)
+            if name == "reshape" and not keywords and (sizes := rest if module in _NUMPY else [first, *rest]):
+                return _sizes(sizes, resolved)
+        case ast.Call(func=ast.Attribute(attr="reshape"), args=[_, *_] as sizes, keywords=[]):
+            return _sizes(sizes, resolved)
+        case ast.Call(func=ast.Attribute(value=inner, attr="astype")):
+            return array_shape(inner, resolved)
+        case ast.Subscript(value=inner, slice=ast.Constant(value=None)):
+            return _expanded(array_shape(inner, resolved), [ast.Constant(0)])
+    return None
+
+
+def _sizes(given: Sequence[ast.expr], resolved: Callable[[ast.expr], ast.expr]) -> tuple[int, ...] | None:
+    """The sizes in the arguments that give a shape: one number, one tuple, or several numbers."""
+    first = resolved(given[0])
+    elements: Sequence[ast.expr] = first.elts if isinstance(first, ast.Tuple | ast.List) else given
+    numbers = [resolved(each) for each in elements]
+    if any(isinstance(each, ast.Starred) for each in numbers):
+        return None
+    sizes = tuple(
+        each.value if isinstance(each, ast.Constant) and isinstance(each.value, int) else -1 for each in numbers
+    )
+    return None if elements is given and sizes == (-1,) and not isinstance(first, ast.UnaryOp) else sizes
+
+
+def _nested(value: ast.expr) -> tuple[int, ...] | None:
+    """The shape of lists of numbers or texts that are written out."""
+    match value:
+        case ast.Constant():
+            return ()
+        case ast.UnaryOp(operand=ast.Constant()):
+            return ()
+        case ast.List(elts=[_, *_] as elements) | ast.Tuple(elts=[_, *_] as elements):
+            shapes = {_nested(each) for each in elements}
+            inner = shapes.pop()
+            return None if shapes or inner is None else (len(elements), *inner)
+    return None
+
+
+def _expanded(shape: tuple[int, ...] | None, axis: Sequence[ast.expr]) -> tuple[int, ...] | None:
+    """A shape with one more size, of 1."""
+    match axis:
+        case [ast.Constant(value=int(place))] if shape is not None and 0 <= place <= len(shape):
+            return (*shape[:place], 1, *shape[place:])
     return None
 
 

@@ -1,19 +1,23 @@
 """The requests that a Python source sends to other models (BLS), as far as literals show them. It is never executed.
 
-A value counts if it is written in the call, or if a variable has it that the function sets only once.
+A value counts if it is written in the call, or if a variable has it that the function sets only once. A text counts
+too if an attribute of `self` has it that the module sets only once.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from cdk_triton.python_models.reader.arrays import array_type
+from cdk_triton.python_models.reader.arrays import array_shape, array_type
 from cdk_triton.python_models.reader.signatures import OF_RESPONSE
-from cdk_triton.python_models.reader.variables import Function, Variables, constants
+from cdk_triton.python_models.reader.variables import Function, Variables, attributes_set_once, constants
 
 __all__ = ["OF_PLACE", "ModelCall", "model_calls"]
+
+_Read = TypeVar("_Read")
 
 OF_PLACE = frozenset({"is_cpu", "to_dlpack", "from_dlpack"})
 """With one of these attributes, a source may handle tensors in the memory of the GPU."""
@@ -31,12 +35,13 @@ class ModelCall:
         has_all_inputs: whether these are all inputs.
         passed_on: those that come from the request that the source answers; None if the request passes on all of them.
         types: the inputs whose type the source shows, with this type, such as `FP64`.
+        shapes: the inputs whose number of dimensions the source shows, with their shape; -1 is any size.
         outputs: the names of the requested outputs that are known.
         has_correlation_id: whether the request may have the identifier of a sequence.
         plain: the line of a call that sends the request without `decoupled=True`; 0 if there is none.
         misread: the line of a call with `decoupled=True` whose result is certainly used as a single response; 0 if
             there is none.
-        on_host: the outputs that `as_numpy` reads and that may be on the GPU, with their lines.
+        on_host: the outputs that `as_numpy` reads and that may be on the GPU, with their lines; "" is any of them.
         unrequested: the outputs that `as_numpy` reads at once and that the request does not ask for, with their lines.
     """
 
@@ -47,6 +52,7 @@ class ModelCall:
     has_all_inputs: bool = False
     passed_on: tuple[str, ...] | None = ()
     types: tuple[tuple[str, str], ...] = ()
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     outputs: tuple[str, ...] = ()
     has_correlation_id: bool = False
     plain: int = 0
@@ -64,8 +70,9 @@ def model_calls(nodes: Sequence[ast.AST]) -> tuple[ModelCall, ...]:
     if not any(_is_request(node) for node in nodes):
         return ()
     handles_places = any(isinstance(node, ast.Attribute) and node.attr in OF_PLACE for node in nodes)
-    set_once, functions = constants(nodes), [node for node in nodes if isinstance(node, Function)]
-    found = [call for function in functions for call in _Function(function, set_once).calls(handles_places)]
+    set_once, attributes = constants(nodes), attributes_set_once(nodes)
+    functions = [_Function(node, set_once, attributes) for node in nodes if isinstance(node, Function)]
+    found = [call for function in functions for call in function.calls(handles_places)]
     return tuple(sorted(dict.fromkeys(found), key=lambda call: call.line))
 
 
@@ -77,9 +84,12 @@ def _is_request(node: ast.AST) -> bool:
 
 
 class _Function:
-    def __init__(self, function: Function, constants: Mapping[str, ast.expr]) -> None:
+    def __init__(
+        self, function: Function, constants: Mapping[str, ast.expr], attributes: Mapping[str, ast.expr]
+    ) -> None:
         self._variables = Variables(function, constants)
         self._resolved = self._variables.resolved
+        self._attributes = attributes
         self._sent: dict[ast.expr | None, list[tuple[ast.Call, bool | None]]] = {}
         self._read: dict[ast.expr | None, set[tuple[int, str]]] = {}
         self._read_at_once: dict[ast.expr | None, set[tuple[int, str]]] = {}
@@ -107,16 +117,19 @@ class _Function:
             model,
             self._version(given.get("model_version")),
             tuple(name for name in inputs if name is not None),
-            tensors is not None and None not in inputs and not is_open,
+            tensors is not None and None not in inputs and not is_open and not self._additions(given.get("inputs")),
             self._passed_on(given.get("inputs"), tensors or ()),
-            tuple(self._types(tensors or ())),
+            tuple(self._of_arrays(tensors or (), array_type)),
+            tuple(self._of_arrays(tensors or (), array_shape)),
             tuple(name for name in outputs if name is not None),
             "correlation_id" in given or is_open,
             plain=next((call.lineno for call, decoupled in sent if decoupled is False), 0),
             misread=next((call.lineno for call, decoupled in sent if decoupled and call in self._used_as_one), 0),
             on_host=()
             if handles_places or "preferred_memory" in given or is_open
-            else tuple(sorted({each for call, _ in sent for each in self._read.get(call, ())})),
+            else tuple(
+                sorted({each for call, _ in sent for each in self._read.get(call, ()) if each[1] or all_outputs})
+            ),
             unrequested=()
             if all_outputs is None or is_open
             else tuple(
@@ -135,6 +148,8 @@ class _Function:
         match self._resolved(value):
             case ast.Constant(value=str(text)):
                 return text
+            case ast.Attribute(value=ast.Name(id="self"), attr=name) if name in self._attributes:
+                return self._text(self._attributes[name])
         return None
 
     def _version(self, value: ast.expr | None) -> int | None:
@@ -144,12 +159,24 @@ class _Function:
         return None
 
     def _elements(self, value: ast.expr | None) -> list[ast.expr] | None:
-        """The elements of a list that nothing changes; None if they are not known."""
-        is_shared = isinstance(value, ast.Name) and self._variables.loads[value.id] != 1
+        """The elements that a list may have, if only `append` before its use changes it; None if they are not known."""
+        added = self._additions(value)
+        is_shared = isinstance(value, ast.Name) and self._variables.loads[value.id] != 1 + len(added)
+        is_late = value is not None and any(each.lineno > value.lineno for each in added)
         match self._resolved(value):
-            case ast.List(elts=elements) | ast.Tuple(elts=elements) if not is_shared:
-                return None if any(isinstance(each, ast.Starred) for each in elements) else elements
+            case ast.List(elts=elements) | ast.Tuple(elts=elements) if not is_shared and not is_late:
+                return None if any(isinstance(each, ast.Starred) for each in elements) else [*elements, *added]
         return None
+
+    def _additions(self, value: ast.expr | None) -> list[ast.expr]:
+        """What the function appends to the list in a variable."""
+        variable = value.id if isinstance(value, ast.Name) else ""
+        found = []
+        for node in self._variables.nodes:
+            match node:
+                case ast.Expr(ast.Call(ast.Attribute(ast.Name(id=name), "append"), [added], [])) if name == variable:
+                    found.append(added)
+        return found
 
     def _passed_on(self, inputs: ast.expr | None, tensors: Sequence[ast.expr]) -> tuple[str, ...] | None:
         match self._resolved(inputs):
@@ -164,12 +191,13 @@ class _Function:
                     found.append(name)
         return tuple(found)
 
-    def _types(self, tensors: Sequence[ast.expr]) -> Iterator[tuple[str, str]]:
+    def _of_arrays(self, tensors: Sequence[ast.expr], read: Callable[..., _Read | None]) -> Iterator[tuple[str, _Read]]:
+        """The names of tensors, with what `read` finds of their arrays."""
         for each in tensors:
             match self._resolved(each):
                 case ast.Call(func=ast.Attribute(attr="Tensor"), args=[ast.Constant(value=str(name)), values]):
-                    if (kind := array_type(values, self._resolved)) is not None:
-                        yield name, kind
+                    if (found := read(values, self._resolved)) is not None:
+                        yield name, found
 
     def _tensor(self, value: ast.expr) -> str | None:
         """The name of a tensor."""
@@ -204,8 +232,18 @@ class _Function:
                         is_asked = isinstance(owner, ast.Name) and self._variables.loads[owner.id] > 1
                         if not is_asked:  # whether it is None
                             self._read_at_once.setdefault(sender, set()).add((node.lineno, name))
+                    case ast.Subscript(value=tensors):
+                        self._note_any(node, tensors)
+                    case ast.Name(id=name) if name in self._variables.looped:
+                        self._note_any(node, self._variables.looped[name])
             case ast.Attribute(attr=attribute, value=response) if attribute in OF_RESPONSE:
                 self._used_as_one.add(self._sender(response))
+
+    def _note_any(self, node: ast.Call, tensors: ast.expr) -> None:
+        """Note that `as_numpy` reads one of these tensors, if they are all outputs of a response."""
+        match self._resolved(tensors):
+            case ast.Call(func=ast.Attribute(value=response, attr="output_tensors"), args=[]):
+                self._read.setdefault(self._sender(response), set()).add((node.lineno, ""))
 
     def _sender(self, response: ast.expr) -> ast.expr | None:
         """The call that sends a request and returns this response."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeGuard, TypeVar
 
 from cdk_triton.python_models.reader.calls import own_nodes
 
-__all__ = ["Function", "Variables", "constants"]
+__all__ = ["Function", "Variables", "attributes_set_once", "constants"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -32,6 +32,28 @@ def constants(nodes: Iterable[ast.AST]) -> Mapping[str, ast.Constant]:
     return found
 
 
+def attributes_set_once(nodes: Iterable[ast.AST]) -> Mapping[str, ast.Constant]:
+    """The attributes that `self` gets only once, and that are a literal.
+
+    Args:
+        nodes: the nodes of the module.
+    """
+    nodes = list(nodes)
+    set_anywhere = Counter(
+        node.attr for node in nodes if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+    )
+    found = {}
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Name(id="setattr")):
+                return {}
+            case ast.Assign(
+                targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Constant() as value
+            ) if set_anywhere[name] == 1:
+                found[name] = value
+    return found
+
+
 class Variables:
     """The variables of a function.
 
@@ -42,6 +64,7 @@ class Variables:
     Attributes:
         nodes: the nodes of the function, without those of functions in it.
         loads: name → how often the function reads it.
+        looped: name → what a loop takes its values from, for the variable of one loop only.
         exceptions: the names that stand for nothing but an exception that is handled.
     """
 
@@ -54,14 +77,29 @@ class Variables:
         caught = [node.name for node in every if isinstance(node, ast.ExceptHandler) and node.name is not None]
         self.exceptions = {name for name in caught if bound[name] == caught.count(name)}
         self._values = {name: value for name, value in (outside or {}).items() if name not in bound}
+        self.looped: dict[str, ast.expr] = {}
         for node in self.nodes:
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value) if bound[name] == 1:
                     self._values[name] = value
+                case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+                    pairs = zip(names, values, strict=False) if _is_plain(names, values) else ()
+                    self._values |= {each.id: value for each, value in pairs if bound[each.id] == 1}
+                case (
+                    ast.For(target=ast.Name(id=name), iter=values)
+                    | ast.comprehension(target=ast.Name(id=name), iter=values)
+                ) if bound[name] == 1:
+                    self.looped[name] = values
 
     def resolved(self, value: _Expression) -> _Expression:
         """What an expression stands for: the value of a variable, if it is known."""
         return self._values.get(value.id, value) if isinstance(value, ast.Name) else value
+
+
+def _is_plain(names: Sequence[ast.expr], values: Sequence[ast.expr]) -> TypeGuard[list[ast.Name]]:
+    """Whether each of the names gets one of the values."""
+    is_even = len(names) == len(values) and not any(isinstance(value, ast.Starred) for value in values)
+    return is_even and all(isinstance(name, ast.Name) for name in names)
 
 
 def _bindings(nodes: Iterable[ast.AST]) -> Counter[str]:

@@ -196,16 +196,19 @@ def output_on_gpu(each: ModelRequest) -> Iterator[Problem]:
 
     Limits:
         The rule checks only models whose instances are all on the GPU, and outputs of DALI that literals show to be
-        there. It skips a file that asks where a tensor is (`is_cpu`), or passes tensors on with DLPack.
+        there. It does not follow a response into another function. It skips a file that asks where a tensor is
+        (`is_cpu`), or passes tensors on with DLPack.
     """
     callee = each.callee
     name = known_backend(callee.context, callee.model)
     for line, output in each.call.on_host:
-        if is_on_gpu(callee, output):
+        read = [output] if output else sorted(set(each.call.outputs))
+        if all(is_on_gpu(callee, one) for one in read):
+            several = "s" if len(read) > 1 else ""
             yield each.problem(
                 line,
-                f"reads the output {output!r} of {each.call.model!r} with as_numpy(), but its backend {name!r} leaves "
-                "the output on the GPU",
+                f"reads the output{several} {listed_in_quotes(read)} of {each.call.model!r} with as_numpy(), but its "
+                f"backend {name!r} leaves the output{several} on the GPU",
                 "Tensor is stored in GPU and cannot be converted to NumPy.",
                 "write preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, 0) in the request",
             )
@@ -270,8 +273,8 @@ def unfit_input(each: ModelRequest) -> Iterator[Problem]:
                 return pb_utils.InferenceResponse(call.exec().output_tensors())
 
     Limits:
-        The rule checks only tensors that the model passes on unchanged, and the types of arrays that literals show. It
-        skips shapes that a backend may complete, and inputs with `reshape` or `allow_ragged_batch`.
+        The rule checks only tensors that the model passes on unchanged, and the types and shapes of arrays that
+        literals show. It skips shapes that a backend may complete, and inputs with `reshape` or `allow_ragged_batch`.
     """
     own = {tensor.name: tensor for tensor in each.owner.config.input}
     expected = {tensor.name: tensor for tensor in each.callee.config.input}
@@ -284,6 +287,10 @@ def unfit_input(each: ModelRequest) -> Iterator[Problem]:
                 f"inference input '{name}' data-type is '{kind}', but model '{each.callee.name}' expects '{wanted}'",
                 "give the array the other type, with dtype=",
             )
+    for name, shape in each.call.shapes:
+        wanted_shape = _shape(each.callee, expected[name]) if name in expected else None
+        if wanted_shape is not None:
+            yield from _unfit_shape(each, name, shape, wanted_shape)
     for name in each.call.passed_on or ():
         if name not in own or name not in expected:
             continue
@@ -305,6 +312,26 @@ def unfit_input(each: ModelRequest) -> Iterator[Problem]:
                 f"unexpected shape for input '{name}' for model '{each.callee.name}'",
                 f"create a Tensor {name!r} of this shape",
             )
+
+
+def _unfit_shape(each: ModelRequest, name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Iterator[Problem]:
+    size = each.callee.config.max_batch_size
+    if not fits(shape, wanted):
+        lacks_batch = size and fits((1, *shape), wanted)
+        yield each.problem(
+            each.call.line,
+            f"sends the input {name!r} of the shape {list(shape)} to {each.callee.name!r}, which expects "
+            f"{list(wanted)}",
+            f"unexpected shape for input '{name}' for model '{each.callee.name}'",
+            "add the batch dimension, with np.expand_dims(values, 0)" if lacks_batch else "give the array this shape",
+        )
+    elif size and shape[0] > size:
+        yield each.problem(
+            each.call.line,
+            f"sends the input {name!r} with {shape[0]} rows to {each.callee.name!r}, whose max_batch_size is {size}",
+            f"inference request batch-size must be <= {size} for '{each.callee.name}'",
+            f"send at most {size} rows at once, or raise max_batch_size",
+        )
 
 
 def _shape(each: ConfiguredModel, tensor: ModelInput) -> tuple[int, ...] | None:
