@@ -114,6 +114,9 @@ DIFFERENCES = {
         "your configuration files, and the `PIP_` variables with which the local AWS was started.",
         "The stand-ins for the tools of an image have the options of the Triton release in the image's tag, or of "
         "24.10 if the tag has none.",
+        "The stand-in for FIL has the parameters and the values of `model_type` of the release in the image's tag, or "
+        "those of all releases if the tag has none. It reads files with Treelite 4.8, which accepts models that an "
+        "older release rejects ([CT824](rules/frameworks.md#ct824)).",
         "In a build, shell variables that are not exported, functions and background processes end with their phase. "
         "On AWS they last until the build ends.",
         "If the entrypoint, arguments or environment of a processing job name `/opt/ml`, this path is replaced by the "
