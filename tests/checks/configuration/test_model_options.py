@@ -1,4 +1,4 @@
-"""The rules CT226 to CT229: metrics, parameters and optimizations of a model."""
+"""The rules CT226 to CT229 and CT297: metrics, parameters and optimizations of a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sample_repositories import Write
 
 IMAGE = f"registry.example.com/triton@sha256:{'0' * 64}"
-OWN = tuple(f"CT{number}" for number in range(220, 230))
+OWN = (*(f"CT{number}" for number in range(220, 230)), "CT297")
 
 CODE = """
 class TritonPythonModel:
@@ -97,6 +97,39 @@ FINDINGS: Mapping[str, tuple[str, list[Place]]] = {
             )
         ],
     ),
+    "CT228 word of CUDA": (
+        'backend: "onnxruntime" parameters { key: "cudnn_conv_algo_search" value { string_value: "HEURISTIC" } }',
+        [("CT228", "model/config.pbtxt", 'parameters["cudnn_conv_algo_search"].string_value')],
+    ),
+    "CT228 choice of CUDA": (
+        'backend: "onnxruntime" parameters { key: "arena_extend_strategy" value { string_value: "2" } }',
+        [("CT228", "model/config.pbtxt", 'parameters["arena_extend_strategy"].string_value')],
+    ),
+    "CT228 switch of CUDA": (
+        'backend: "onnxruntime" parameters { key: "do_copy_in_default_stream" value { string_value: "yes" } }',
+        [("CT228", "model/config.pbtxt", 'parameters["do_copy_in_default_stream"].string_value')],
+    ),
+    "CT228 bytes of CUDA": (
+        'backend: "onnxruntime" parameters { key: "gpu_mem_limit" value { string_value: "2e9" } }',
+        [("CT228", "model/config.pbtxt", 'parameters["gpu_mem_limit"].string_value')],
+    ),
+    **{
+        f"CT297 {name} {value}": (
+            f'backend: "{backend}" parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}',
+            [("CT297", "model/config.pbtxt", f'parameters["{name}"].string_value')],
+        )
+        for backend, name, value in (
+            ("openvino", "ENABLE_BATCH_PADDING", "true"),
+            ("openvino", "RESHAPE_IO_LAYERS", "1"),
+            ("tensorrt", "enable_multi_device", "yes"),
+            ("onnxruntime", "session.use_device_allocator_for_initializers", "true"),
+            ("onnxruntime", "intra_op_thread_count", "0.5"),
+            ("onnxruntime", "inter_op_thread_count", "1_000"),
+            ("onnxruntime", "execution_mode", "0.5"),
+            ("pytorch", "INTRA_OP_THREAD_COUNT", "1e2"),
+            ("dali", "num_threads", "2,5"),
+        )
+    },
     "CT229 option": (
         'backend: "onnxruntime" optimization { execution_accelerators { gpu_execution_accelerator { '
         'name: "tensorrt" parameters { key: "trt_engine_cache" value: "true" } } } }',
@@ -165,6 +198,25 @@ SOUND: Mapping[str, str] = {
         backend: "onnxruntime"
         parameters { key: "execution_mode" value { string_value: "1" } }
         parameters { key: "intra_op_thread_count" value { string_value: " 4 threads" } }
+    """,
+    "numbers for CUDA": """
+        backend: "onnxruntime"
+        parameters { key: "cudnn_conv_algo_search" value { string_value: "2" } }
+        parameters { key: "arena_extend_strategy" value { string_value: "1" } }
+        parameters { key: "do_copy_in_default_stream" value { string_value: "True" } }
+        parameters { key: "gpu_mem_limit" value { string_value: "2000000000" } }
+        parameters { key: "intra_op_thread_count" value { string_value: "4.0" } }
+    """,
+    "what the CPU does not read": """
+        backend: "onnxruntime"
+        instance_group { kind: KIND_CPU }
+        parameters { key: "cudnn_conv_algo_search" value { string_value: "HEURISTIC" } }
+    """,
+    "switches": """
+        backend: "openvino"
+        parameters { key: "ENABLE_BATCH_PADDING" value { string_value: "YES" } }
+        parameters { key: "RESHAPE_IO_LAYERS" value { string_value: "no" } }
+        parameters { key: "SKIP_OV_DYNAMIC_BATCHSIZE" value { string_value: "false" } }
     """,
     "words": """
         backend: "openvino"

@@ -1,4 +1,4 @@
-"""CT226 to CT229: metrics, parameters and optimization, as far as the server or a backend rejects them."""
+"""CT226 to CT229 and CT297: metrics, parameters and optimization, as far as the server or a backend misreads them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from cdk_triton.checks.derived.completion import known_backend
 from cdk_triton.checks.derived.configured import ConfiguredModel, model_rule
+from cdk_triton.checks.derived.places import place_of_instances
 from cdk_triton.checks.derived.releases import is_newer_than_schema, is_older
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend, core
@@ -29,6 +30,8 @@ _COUNT: Reader = (  # nothing is as if the parameter were not there
     "a whole number from 0 on",
 )
 
+_OPTION = 'Failed to parse provider option "{1}"'  # ONNX Runtime's own
+
 READERS: Mapping[str, Mapping[str, Reader]] = {
     "onnxruntime": {
         "execution_mode": (
@@ -38,6 +41,18 @@ READERS: Mapping[str, Mapping[str, Reader]] = {
         ),
         "intra_op_thread_count": INTEGER,
         "inter_op_thread_count": INTEGER,
+        "arena_extend_strategy": (
+            re.compile(r"\s*[+]?0*[01](?!\d).*", re.DOTALL),
+            "unsupported arena_extend_strategy value '{0}' is requested",
+            "0 (kNextPowerOfTwo) or 1 (kSameAsRequested)",
+        ),
+        "cudnn_conv_algo_search": (
+            re.compile(r"\s*[+]?0*[0-2](?!\d).*", re.DOTALL),
+            "unsupported cudnn_conv_algo_search value '{0}' is requested",
+            "0 (EXHAUSTIVE), 1 (HEURISTIC) or 2 (DEFAULT)",
+        ),
+        "do_copy_in_default_stream": (re.compile("[Tt]rue|1|[Ff]alse|0"), _OPTION, "1 or 0"),
+        "gpu_mem_limit": (re.compile(r"\d+"), _OPTION, "a number of bytes"),
         "enable_mem_arena": BOOLEAN,
         "enable_mem_pattern": BOOLEAN,
     },
@@ -84,6 +99,24 @@ READERS: Mapping[str, Mapping[str, Reader]] = {
         )
     },
 }
+
+# Those that the backend hands to CUDA, so it reads them for instances on a GPU only.
+_FOR_GPUS = ("arena_extend_strategy", "cudnn_conv_algo_search", "do_copy_in_default_stream", "gpu_mem_limit")
+
+# Backend → parameter that is on if it has one of these values, and off with any other value: src/openvino.cc, 298 to
+# 313; src/model_state.cc of tensorrt_backend, 343 to 430; src/onnxruntime.cc, 305 to 325.
+_SWITCHES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "onnxruntime": {"session.use_device_allocator_for_initializers": ("1",)},
+    "openvino": dict.fromkeys(("ENABLE_BATCH_PADDING", "RESHAPE_IO_LAYERS", "SKIP_OV_DYNAMIC_BATCHSIZE"), ("yes",)),
+    "tensorrt": dict.fromkeys(("enable_multi_device", "multi_device_per_rank_engines"), ("true", "1")),
+}
+_OFF = ("", "0", "false", "no", "off")
+_NUMBERS: Mapping[str, tuple[str, ...]] = {
+    "dali": ("num_threads",),
+    "onnxruntime": ("execution_mode", "intra_op_thread_count", "inter_op_thread_count", *_FOR_GPUS[:2]),
+    "pytorch": (_INTRA_THREADS, _INTER_THREADS),
+}
+_CUT = re.compile(r"\s*(?P<read>[+-]?\d+)[.,_'eE]\d.*", re.DOTALL)
 
 # Parameter → the first release whose backend reads it: the branches of tensorrt_backend and pytorch_backend.
 _SINCE = {_STRATEGY: "25.05", _INTRA_THREADS: "24.05", _INTER_THREADS: "24.05", "DISABLE_CUDNN": "24.06"}
@@ -179,9 +212,10 @@ def unreadable_parameter(each: ConfiguredModel) -> Iterator[Problem]:
     """A backend reads some `parameters` as a number, a boolean or one of a few words, and rejects every other value.
 
     The server then does not load the model. The PyTorch and ONNX Runtime backends accept the booleans `true`, `on`,
-    `1`, `false`, `off` and `0`, in upper or lower case. The Python backend accepts only `yes` and `no`. From 25.05 on,
-    the TensorRT backend accepts only `STATIC` and `ON_PROFILE_CHANGE` as `execution_context_allocation_strategy`. A
-    backend ignores parameters that it does not know.
+    `1`, `false`, `off` and `0`, in upper or lower case. The Python backend accepts only `yes` and `no`. For instances
+    on a GPU, ONNX Runtime accepts numbers for `arena_extend_strategy` and `cudnn_conv_algo_search`, not the words that
+    the accelerator `cuda` has for them. From 25.05 on, the TensorRT backend accepts only `STATIC` and
+    `ON_PROFILE_CHANGE` as `execution_context_allocation_strategy`. A backend ignores parameters that it does not know.
 
     Example:
         # model/config.pbtxt
@@ -204,6 +238,9 @@ def unreadable_parameter(each: ConfiguredModel) -> Iterator[Problem]:
     for name in sorted(set(parameters) & set(readers)):
         value, (accepted, words, values) = parameters[name].string_value, readers[name]
         is_read = platform is None or name not in _SINCE or not is_older(platform, _SINCE[name])
+        if name in _FOR_GPUS:
+            is_read = place_of_instances(each.config, "onnxruntime") != "CPU"
+            words = INTEGER[1] if name in _FOR_GPUS[:2] and not INTEGER[0].fullmatch(value) else words
         if is_read and not accepted.fullmatch(value):
             yield each.unloadable(
                 f'parameters["{name}"].string_value',
@@ -211,6 +248,67 @@ def unreadable_parameter(each: ConfiguredModel) -> Iterator[Problem]:
                 words.format(value, name, each.said_name),
                 f"write {values}, or remove the parameter",
             )
+
+
+@model_rule(
+    "CT297",
+    Severity.WARNING,
+    "a backend reads another value than a parameter has",
+    source=backend("openvino_backend", "src/openvino.cc", 298, 313),
+)
+def misread_parameter(each: ConfiguredModel) -> Iterator[Problem]:
+    """A backend takes an unknown text for "off", or reads only the beginning of a number.
+
+    The server loads the model with the other value, and reports no error. The OpenVINO backend switches
+    `ENABLE_BATCH_PADDING`, `RESHAPE_IO_LAYERS` and `SKIP_OV_DYNAMIC_BATCHSIZE` on only if they are `yes`, the TensorRT
+    backend its two switches only if they are `true` or `1`, and ONNX Runtime
+    `session.use_device_allocator_for_initializers` only if it is `1`. Numbers of threads and the like are whole
+    numbers: of `0.5`, a backend reads 0.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        parameters { key: "intra_op_thread_count" value { string_value: "1e2" } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        parameters { key: "intra_op_thread_count" value { string_value: "100" } }
+
+    Limits:
+        CT813 reports such parameters of FIL. The rule does not check parameters that ONNX Runtime itself reads, apart
+        from this switch.
+    """
+    parameters = each.config.parameters
+    name_of = known_backend(each.context, each.model) if parameters else ""
+    switches, numbers = _SWITCHES.get(name_of, {}), _NUMBERS.get(name_of, ())
+    for name in sorted(parameters):
+        value, field = parameters[name].string_value, f'parameters["{name}"].string_value'
+        if name in switches and value.lower() not in (*switches[name], *_OFF):
+            yield each.problem(
+                field,
+                f"the parameter {name!r} of {each.name!r} is {value!r}, which the backend {name_of} takes for off",
+                f"write {switches[name][0]} to switch it on, or remove the parameter",
+            )
+        elif name in numbers and (cut := _CUT.fullmatch(value)) and not _is_number(value, int(cut["read"])):
+            yield each.problem(
+                field,
+                f"the parameter {name!r} of {each.name!r} is {value!r}, of which the backend {name_of} reads "
+                f"{cut['read']}",
+                "write a whole number in digits",
+            )
+
+
+def _is_number(text: str, number: int) -> bool:
+    """Whether a text is this number, as `4.0` is 4."""
+    try:
+        return "_" not in text and float(text) == number
+    except ValueError:
+        return False
 
 
 @model_rule(

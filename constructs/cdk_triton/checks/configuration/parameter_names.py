@@ -18,10 +18,6 @@ from cdk_triton.triton.findings import Severity
 _MORE = {
     "dali": ("num_threads", "split_along_outer_axis"),
     "onnxruntime": (
-        "arena_extend_strategy",
-        "cudnn_conv_algo_search",
-        "do_copy_in_default_stream",
-        "gpu_mem_limit",
         "memory.enable_memory_arena_shrinkage",
         "session.use_device_allocator_for_initializers",
     ),
