@@ -65,6 +65,11 @@ def test_the_argument_takes_precedence_over_the_file(root: Path) -> None:
         pytest.param(
             '[[rehearsal.requests]]\nrequest = "a"\ntolerance = 0.1\nexpect = "b"', id="a number as tolerance"
         ),
+        pytest.param(
+            '[[rehearsal.requests]]\nrequest = "a"\n[[rehearsal.requests]]\nrequest = "b"\nexpekt = "c"',
+            id="an unknown key in the second request",
+        ),
+        pytest.param('[[rehearsal.requests]]\nrequest = "a"\nexpect = "b"\ncosine = 2', id="no cosine"),
         pytest.param('[rehearsal]\nload_timeout = 0\n[[rehearsal.requests]]\nrequest = "a"', id="no time"),
     ],
 )

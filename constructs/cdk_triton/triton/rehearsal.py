@@ -233,8 +233,9 @@ def rehearsal_in(file: Path, table: object) -> Rehearsal | None:
     rows = settings.pop("requests", [])
     if not isinstance(rows, list):
         raise RepositoryError(f"{file} has rehearsal.requests that is no list; write [[rehearsal.requests]]")
+    requests = [_request(file, *each) for each in enumerate(rows, start=1)]
     try:
-        return Rehearsal([_request(file, each) for each in rows], **settings)
+        return Rehearsal(requests, **settings)
     except ConfigurationError as error:
         raise RepositoryError(f"{file}, [rehearsal]: {error}") from error
 
@@ -262,14 +263,18 @@ def _given(value: Rehearsal | GoldenRequest | Tolerance, root: Path = Path()) ->
     return rows
 
 
-def _request(file: Path, row: object) -> GoldenRequest:
-    settings = dict(_keys(file, "[[rehearsal.requests]]", row, _names(GoldenRequest)))
+def _request(file: Path, number: int, row: object) -> GoldenRequest:
+    what = f"[[rehearsal.requests]] number {number}"
+    settings = dict(_keys(file, what, row, _names(GoldenRequest)))
     if "request" not in settings:
-        raise RepositoryError(f'{file} has [[rehearsal.requests]] without a request; write request = "golden/cat.json"')
-    if (tolerance := settings.get("tolerance")) is not None:
-        given = _keys(file, "tolerance", tolerance, ("absolute", "relative"))
-        settings["tolerance"] = Tolerance(given.get("absolute", 0.0), given.get("relative", 0.0))
-    return GoldenRequest(**settings)
+        raise RepositoryError(f'{file} has {what} without a request; write request = "golden/cat.json"')
+    try:
+        if (tolerance := settings.get("tolerance")) is not None:
+            given = _keys(file, f"tolerance of {what}", tolerance, ("absolute", "relative"))
+            settings["tolerance"] = Tolerance(given.get("absolute", 0.0), given.get("relative", 0.0))
+        return GoldenRequest(**settings)
+    except ConfigurationError as error:
+        raise RepositoryError(f"{file}, {what}: {error}") from error
 
 
 def _names(of: type[Rehearsal | GoldenRequest]) -> tuple[str, ...]:

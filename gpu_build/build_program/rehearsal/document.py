@@ -9,7 +9,7 @@ from typing import Any, Mapping, NamedTuple, TypeVar
 
 from ..files import is_safe_path
 
-__all__ = ["Budgets", "GoldenRequest", "RehearsalDocument", "document_of", "read_document"]
+__all__ = ["Budgets", "RehearsalDocument", "RequestEntry", "document_of", "read_document"]
 
 _SCHEMA = 1
 _MODES = ("single", "multi")
@@ -20,8 +20,8 @@ _MOST = 1e300  # finite in all that is computed with it
 _Value = TypeVar("_Value")
 
 
-class GoldenRequest(NamedTuple):
-    """One request.
+class RequestEntry(NamedTuple):
+    """A golden request in the document.
 
     Attributes:
         name: how messages call it.
@@ -73,7 +73,7 @@ class RehearsalDocument(NamedTuple):
     mode: str
     environment: dict[str, str]
     load_timeout_seconds: float
-    requests: list[GoldenRequest]
+    requests: list[RequestEntry]
     keep_answers: bool
     budgets: Budgets
 
@@ -104,7 +104,7 @@ def document_of(found: Mapping[str, Any], folder: Path) -> RehearsalDocument:
             raise ValueError(f"it has the schema {_shown(found['schema'])}, but this program reads {_SCHEMA}")
         if found["mode"] not in _MODES:
             raise ValueError(f"its mode is {_shown(found['mode'])}")
-        requests = [_request(folder, each) for each in _of_type(list, found, "requests")]
+        requests = [_numbered(folder, *each) for each in enumerate(_of_type(list, found, "requests"), start=1)]
         bodies = [body for each in requests for body in (each.body, each.expected) if body is not None]
         if len(set(bodies)) < len(bodies):
             raise ValueError("two of its requests or expected answers have the same file")
@@ -117,14 +117,18 @@ def document_of(found: Mapping[str, Any], folder: Path) -> RehearsalDocument:
             keep_answers=_of_type(bool, found, "keep_answers"),
             budgets=_budgets(found.get("budgets", {})),
         )
-    except KeyError as error:
-        raise _unusable(f"it lacks {_shown(error.args[0])}") from error
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise _unusable(error) from error
 
 
-def _unusable(reason: object) -> ValueError:
+def _unusable(error: Exception) -> ValueError:
+    reason = _reason(error)
     return ValueError(f"rehearsal.json cannot be used ({reason}): write it again, with one version of cdk-triton")
+
+
+def _reason(error: Exception) -> str:
+    """A KeyError has only the missing name."""
+    return f"it lacks {_shown(error.args[0])}" if isinstance(error, KeyError) else str(error)
 
 
 def _shown(value: object) -> str:
@@ -174,14 +178,25 @@ def _budgets(found: Mapping[str, Any]) -> Budgets:
     return Budgets(limit("load_seconds"), limit("gpu_memory_mib"), limit("p99_milliseconds"), int(concurrency))
 
 
-def _request(folder: Path, row: Mapping[str, Any]) -> GoldenRequest:
+def _numbered(folder: Path, number: int, row: Mapping[str, Any]) -> RequestEntry:
+    """A request, whose faults name it."""
+    if not isinstance(row, dict):
+        raise ValueError(f"request {number} is {_shown(row)}")
+    try:
+        return _request(folder, row)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        where = f"request {number}, {_shown(row['name'])}" if "name" in row else f"request {number}"
+        raise ValueError(f"{where}: {_reason(error)}") from error
+
+
+def _request(folder: Path, row: Mapping[str, Any]) -> RequestEntry:
     expected = row["expected"]
     for name in (row["body"], *(() if expected is None else (expected,))):
         if not (isinstance(name, str) and is_safe_path(name)):
             raise ValueError(f"{_shown(name)} is not a relative path below the folder")
     comparison = _of_type(dict, row, "comparison")
     _check_comparison(comparison, has_expected=expected is not None)
-    return GoldenRequest(
+    return RequestEntry(
         name=_text(row, "name"),
         body=folder / row["body"],
         content_type=_content_type(row, "content_type"),

@@ -10,7 +10,7 @@ from itertools import cycle
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from ..stop import Stop
-from .document import GoldenRequest
+from .document import RequestEntry
 from .tensors import BINARY
 
 __all__ = ["Latencies", "repeat"]
@@ -40,7 +40,7 @@ class Latencies(NamedTuple):
         return {"concurrency": self.concurrency, "answers": len(self.seconds), **found}
 
 
-def repeat(requests: Sequence[GoldenRequest], ask: Ask, concurrency: int, seconds: float, stop: Stop) -> Latencies:
+def repeat(requests: Sequence[RequestEntry], ask: Ask, concurrency: int, seconds: float, stop: Stop) -> Latencies:
     """Let clients send the requests one after the other, again and again.
 
     Args:
@@ -80,7 +80,7 @@ def repeat(requests: Sequence[GoldenRequest], ask: Ask, concurrency: int, second
     return Latencies(concurrency, sorted(measured))
 
 
-def _of_client(request: GoldenRequest, client: int) -> tuple[bytes, str]:
+def _of_client(request: RequestEntry, client: int) -> tuple[bytes, str]:
     """The body, in which a sequence has the number of a client."""
     body, content_type = request.body.read_bytes(), request.content_type
     if client == 0 or b'"sequence_id"' not in body:

@@ -14,7 +14,7 @@ from ..load_failures import failed_request
 from ..log import Log
 from ..stop import Stop, StoppedError
 from .comparison import difference, figures_of
-from .document import GoldenRequest, RehearsalDocument
+from .document import RehearsalDocument, RequestEntry
 from .memory import Memory, sampled_memory, shared_mib
 from .privacy import said_without_text
 from .repetition import Latencies, repeat
@@ -96,7 +96,7 @@ class Session:
             self._loaded_again(server, memory)
         self._check_budgets(server, memory)
 
-    def _asked(self, server: Server, number: int, request: GoldenRequest) -> dict[str, Any]:
+    def _asked(self, server: Server, number: int, request: RequestEntry) -> dict[str, Any]:
         row: dict[str, Any] = {"name": request.name, "reason": None, "seconds": None, "largest_differences": {}}
         try:
             with _named(request.name):
@@ -196,7 +196,7 @@ def _answered(server: Server, body: bytes, content_type: str, *, watched: bool =
     return answer
 
 
-def _compared(request: GoldenRequest, answer: Answer) -> Mapping[str, Any]:
+def _compared(request: RequestEntry, answer: Answer) -> Mapping[str, Any]:
     found = read_tensors(answer.body, answer.content_type)
     expected: dict[str, Tensor] | None = None
     if request.expected is not None:

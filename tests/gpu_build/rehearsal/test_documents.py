@@ -66,6 +66,8 @@ FAULTS: dict[str, Callable[[dict[str, Any]], None]] = {
     "a path that is no text": row(body=7),
     "a body twice": row(expected="request0"),
     "a header of two lines": row(content_type="text/plain\r\nX-Other: 1"),
+    "a request without a body": lambda document: document["requests"][0].pop("body"),
+    "a request that is no object": lambda document: document["requests"].append(7),
     "an unknown comparison": row(comparison={"how": "sum"}),
     "a comparison with nothing": row(expected=None),
     "a tolerance that is no number": row(comparison={"how": "tolerance", "absolute": math.nan, "relative": 0}),
