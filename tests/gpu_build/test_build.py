@@ -154,6 +154,27 @@ def test_a_plan_that_computes_something_else_fails_the_build_with_the_figures(
 
 
 @pytest.mark.slow
+def test_the_speed_that_trtexec_prints_is_in_the_report(build: Any, write_tool: Any) -> None:
+    key = build.add("text")
+    # A double for the trtexec of a GPU: the real stand-in, which does not say so, with the summary of NVIDIA's sources.
+    real = build.environment["PATH"].split(":")[0]
+    write_tool(
+        "trtexec",
+        f'case " $* " in *" --warmUp=200 --duration=3 "*)\n'
+        "echo '[11/30/2026-11:00:00] [I] Throughput: 812.5 qps'\n"
+        "echo '[11/30/2026-11:00:00] [I] Latency: min = 1.2 ms, median = 1.3 ms, percentile(99%) = 1.9 ms';;\n"
+        f"esac\n{real}/trtexec \"$@\" | grep -v 'cdk-triton stand-in'",
+    )
+
+    code, log = build.run()
+
+    assert code == 0, log
+    (step,) = build.report(key)["steps"]
+    latency = {"min": 1.2, "median": 1.3, "p99": 1.9}
+    assert step["speed"] == [{"inferences_per_second": 812.5, "latency_milliseconds": latency}]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tensorrt", "flags", "option"),
     [
