@@ -284,7 +284,9 @@ class _Batch:
                 f"allowed; publish {item.repository!r} with fewer golden requests"
             )
         golden = BuildInput(self._storage.bucket, origin, f"rehearsals/{key}.zip", None, uploaded.golden)
-        planned = PlannedRehearsal(item.repository, item.artifact_key, key, image, (golden,), uploaded.document)
+        planned = PlannedRehearsal(
+            item.repository, item.artifact_key, key, image, (golden,), uploaded.golden, uploaded.document
+        )
         commit = built_commit(item, self._builds.label)
         rehearsal = ArchiveRehearsal(planned, commit, self._storage.bucket)
         archive = stored(commit, self._storage)

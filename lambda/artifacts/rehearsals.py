@@ -134,6 +134,7 @@ class ArchiveRehearsal:
             planned.key,
             planned.image,
             archive,
+            planned.golden,
             planned.document,
             result,
             origin,

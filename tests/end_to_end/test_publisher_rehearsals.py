@@ -108,6 +108,14 @@ def test_a_changed_rehearsal_of_a_live_ensemble_is_run_and_moves_to_the_next_pla
     assert (found.status, found.out) == (0, "published, copied from the present platform: cats\n1 published\n")
     assert account.current(NEXT) == account.current()
     assert passes(account) == ["cats", "cats"]
+    assert run("fleet", "publish", "--all", *FOR_NEXT).out.splitlines()[-1] == "0 published, 1 unchanged"
+
+    with (tenants / "cats/cdk-triton.toml").open("a") as settings:
+        settings.write(SETTINGS.replace("label", "# label"))
+    for options in (tenants, *FLEET), ("--all", *FOR_NEXT):  # other golden requests are those of both platforms
+        found = run("fleet", "publish", *options)
+        assert (found.status, found.out.splitlines()[-1]) == (0, "1 published")
+    assert passes(account) == ["cats"] * 4
 
 
 def passes(account: DeployedFleet) -> list[str]:

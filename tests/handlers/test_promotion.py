@@ -277,14 +277,18 @@ class Rehearsed:
 
     def event_of(self, *keys: str) -> dict[str, Any]:
         """The request of a stack that needs the passes with these keys."""
-        rehearsals = [PlannedRehearsal("text", self.text.key, key, "tritonserver:25.09", (), {}) for key in keys]
+        rehearsals = [
+            PlannedRehearsal("text", self.text.key, key, "tritonserver:25.09", (), "0" * 64, {}) for key in keys
+        ]
         plan = {**self.document, "rehearsals": [asdict(each) for each in rehearsals]}
         return self.world.publish_plan(plan) | {"StackId": "stack"}
 
     def passed_there(self, etag: str | None = None, key: str = key) -> None:
         found = self.world.s3.head_object(Bucket=TESTED, Key=self.text.archive)
         archive = RehearsedArchive(found["ContentLength"], etag or found["ETag"], "0" * 64)
-        text = RehearsalPass("text", self.text.key, key, "tritonserver:25.09", archive, {}, {"load_seconds": 2}).text()
+        result = {"load_seconds": 2}
+        found_there = RehearsalPass("text", self.text.key, key, "tritonserver:25.09", archive, "0" * 64, {}, result)
+        text = found_there.text()
         self.world.s3.put_object(Bucket=TESTED, Key=layout.pass_key("text", self.text.key, key), Body=text)
 
 

@@ -55,6 +55,7 @@ PLAN = StackPlan(
             KEY,
             "sagemaker-tritonserver:25.09-py3",
             (BuildInput(None, "g", "rehearsals/0.zip"),),
+            KEY,
             {"mode": "single"},
         ),
     ),
@@ -65,6 +66,7 @@ PASS = RehearsalPass(
     KEY,
     "sagemaker-tritonserver:25.09-py3",
     RehearsedArchive(9, '"e"', KEY),
+    KEY,
     {"mode": "multi"},
     {"requests": []},
 )

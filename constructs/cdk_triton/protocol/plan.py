@@ -121,6 +121,7 @@ class PlannedRehearsal:
         key: the rehearsal key; see `keys.rehearsal_key`.
         image: the identity of the image, for messages and for the pass.
         inputs: the files to bring: the ZIP file of the golden requests, as `rehearsals/<key>.zip`.
+        golden: the SHA-256 of that ZIP file.
         document: what the build program reads about the rehearsal, without the files of the requests.
     """
 
@@ -129,6 +130,7 @@ class PlannedRehearsal:
     key: str
     image: str
     inputs: tuple[BuildInput, ...]
+    golden: str
     document: Mapping[str, Any]
 
 

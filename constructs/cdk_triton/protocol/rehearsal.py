@@ -30,6 +30,7 @@ class RehearsalPass(Document):
         key: the rehearsal key; see `keys.rehearsal_key`.
         image: the identity of the image.
         archive: the archive that was rehearsed. The pass does not count for another one.
+        golden: the SHA-256 of the ZIP file of the golden requests.
         document: what the build program read about the rehearsal.
         result: what the build program measured.
         promoted_from: the bucket of the store in which the rehearsal ran; None if it ran for this store.
@@ -40,6 +41,7 @@ class RehearsalPass(Document):
     key: str
     image: str
     archive: RehearsedArchive
+    golden: str
     document: Mapping[str, Any]
     result: Mapping[str, Any]
     promoted_from: str | None = None

@@ -49,6 +49,7 @@ def rehearsal_document(
         "repository": repository.name,
         "mode": mode,
         "environment": dict(environment),
+        "own_variables": sorted({} if repository.rehearsal is None else repository.rehearsal.environment),
         "load_timeout_seconds": _load_timeout(repository),
         "budgets": _budgets(repository.rehearsal),
         "requests": [_row(number, each, write) for number, each in enumerate(requests)],

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PreparedRehearsal", "prepare_rehearsal", "published_rehearsal", "write_published"]
 
-_QUESTION: Final = "rehearsal 2"
+_QUESTION: Final = "rehearsal 3"
 """The number is raised when `_document` returns other members, so that older cached answers are not used."""
 
 _SERVER_MINUTES: Final = 1.0

@@ -129,7 +129,8 @@ class World:
     def rehearse(self, repository: str, artifact_key: str, name: str, **result: Any) -> None:
         """A pass of an artifact."""
         archive = RehearsedArchive(9, "etag", key_of("archive"))
-        found = RehearsalPass(repository, artifact_key, key_of(name), "tritonserver:25.09-py3", archive, {}, result)
+        image, golden = "tritonserver:25.09-py3", key_of("golden")
+        found = RehearsalPass(repository, artifact_key, key_of(name), image, archive, golden, {}, result)
         self.put(layout.pass_key(repository, artifact_key, key_of(name)), found.text())
 
     def serve(self, fleet: str, target_model: str, artifact_key: str) -> str:

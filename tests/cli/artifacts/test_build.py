@@ -346,7 +346,7 @@ def test_a_plan_that_rehearses_needs_its_golden_requests_and_the_program(synthes
     (plan,) = app.glob("asset.triton-plan-*")
     (commit,) = StackPlan.parse(plan.read_bytes()).commits
     golden = (BuildInput(None, "triton-golden.zip", "rehearsals/r.zip"),)
-    rehearsal = PlannedRehearsal("text", commit.artifact_key, "r", "tritonserver:25.09", golden, {})
+    rehearsal = PlannedRehearsal("text", commit.artifact_key, "r", "tritonserver:25.09", golden, "g", {})
     machine = BuildMachine("codebuild", 120, {}, BuildInput(None, "triton-program.pyz", "program.pyz"))
     plan.write_bytes(StackPlan((commit,), builder=machine, rehearsals=(rehearsal,)).text())
 

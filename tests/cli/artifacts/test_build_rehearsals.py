@@ -53,7 +53,7 @@ def test_a_pass_counts_for_its_own_archive_only(
     etag = world.put(layout.archive_key("text", KEY), b"one", {"artifact-key": KEY})
     world.put(layout.manifest_key("text", KEY), b"{}")
     archive = RehearsedArchive(3, "of the archive before" if is_stale else etag, KEY)
-    found = RehearsalPass("text", KEY, "r", "tritonserver:25.09", archive, {}, {})
+    found = RehearsalPass("text", KEY, "r", "tritonserver:25.09", archive, KEY, {}, {})
     world.put(layout.pass_key("text", KEY, "r"), found.text())
     store, handler = open_store(world.stack), Handler()
     client = store.aws.client
@@ -73,7 +73,7 @@ def rehearse(app: Path) -> None:
     (file,) = app.glob("asset.triton-plan-*")
     golden = (BuildInput(None, "triton-golden.zip", "rehearsals/r.zip"),)
     machine = BuildMachine("codebuild", 120, {}, BuildInput(None, "triton-program.pyz", "program.pyz"))
-    rehearsal = PlannedRehearsal("text", KEY, "r", "tritonserver:25.09", golden, {})
+    rehearsal = PlannedRehearsal("text", KEY, "r", "tritonserver:25.09", golden, KEY, {})
     plan = StackPlan.parse(file.read_bytes())
     file.write_bytes(StackPlan(plan.commits, builder=machine, rehearsals=(rehearsal,)).text())
     manifest = app / "Models.assets.json"

@@ -7,7 +7,7 @@ import hashlib
 import io
 import re
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -22,11 +22,12 @@ from cdk_triton.artifacts.archive import write_archive
 from cdk_triton.artifacts.publisher_description import PublisherDescription
 from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.fleet.place import Fleet
-from cdk_triton.cli.fleet.republishing import judge_published
+from cdk_triton.cli.fleet.republishing import has_passed_there, judge_published
 from cdk_triton.cli.fleet.verdicts import Verdict
 from cdk_triton.protocol import layout
 from cdk_triton.protocol.catalogue import Change, Version
 from cdk_triton.protocol.plan import BuildInput, BuildMachine
+from cdk_triton.protocol.publication import UploadedRehearsal
 from cdk_triton.protocol.rehearsal import RehearsalPass, RehearsedArchive
 from cdk_triton.rehearsal.variables import rehearsed_variables
 from cdk_triton.triton import ContainerEnvironment
@@ -148,9 +149,23 @@ def test_an_archive_that_cannot_be_unpacked_is_the_reason_of_its_ensemble_alone(
 KEY = "7" * 64
 
 
-def passed(environment: Mapping[str, str]) -> bytes:
-    document = {"mode": "multi", "repository": "acme", "environment": dict(environment), "requests": []}
-    return RehearsalPass("acme", KEY, KEY, "image", RehearsedArchive(1, "etag", KEY), document, {}).text()
+GOLDEN = hashlib.sha256(b"golden requests").hexdigest()
+MACHINE = BuildMachine("codebuild", 60, {}, BuildInput(None, "", ""))
+
+
+def passed(environment: Mapping[str, str], *own: str, golden: str = GOLDEN) -> bytes:
+    """The pass of a rehearsal that sets the variables `own` itself."""
+    document = {"mode": "multi", "environment": dict(environment), "own_variables": list(own), "requests": []}
+    return RehearsalPass("acme", KEY, KEY, "image", RehearsedArchive(1, "etag", KEY), golden, document, {}).text()
+
+
+def rehearsing(aws: AwsDouble) -> tuple[Fleet, Fleet]:
+    """The publishers of two platforms with other variables."""
+    present, following = (
+        fleet(aws, platform, builder=MACHINE, rehearse=True, variables={"STAGE": stage})
+        for platform, stage in ((PRESENT, "now"), (NEXT, "after"))
+    )
+    return present, following
 
 
 def variables(**own: str) -> dict[str, str]:
@@ -161,11 +176,7 @@ def republished(version: Version, archive: bytes, text: bytes) -> tuple[list[Ver
     """What becomes of a version with golden requests, between platforms with other variables."""
     version = dataclasses.replace(version, rehearsal=KEY)
     aws = AwsDouble(archive, 0, None, {f"{KEY}.json": text, f"{KEY}.zip": b"golden requests"})
-    machine = BuildMachine("codebuild", 60, {}, BuildInput(None, "", ""))
-    present, following = (
-        fleet(aws, platform, builder=machine, rehearse=True, variables={"STAGE": stage})
-        for platform, stage in ((PRESENT, "before"), (NEXT, "after"))
-    )
+    present, following = rehearsing(aws)
     return *judge_published(present, following, {"acme": version}), aws
 
 
@@ -173,16 +184,16 @@ def republished(version: Version, archive: bytes, text: bytes) -> tuple[list[Ver
 def test_what_was_rehearsed_is_rehearsed_with_the_variables_of_the_other_platform(
     published: tuple[Version, bytes],
 ) -> None:
-    kept = passed({**variables(STAGE="before"), "OWN": "of the rehearsal"})
+    # A deployment has changed STAGE since the rehearsal.
+    kept = passed({**variables(STAGE="before"), "OWN": "of the rehearsal"}, "OWN")
 
     (verdict,), failed, aws = republished(*published, kept)
 
-    golden = hashlib.sha256(b"golden requests").hexdigest()
     assert failed == {}
     assert verdict.rehearsal is not None
-    assert (verdict.rehearsal.golden, len(verdict.rehearsal_key)) == (golden, 64)
+    assert (verdict.rehearsal.golden, len(verdict.rehearsal_key)) == (GOLDEN, 64)
     assert verdict.rehearsal.document["environment"] == variables(STAGE="after", OWN="of the rehearsal")
-    assert aws.uploads == {layout.golden_upload_key("fleet", "alice", golden): b"golden requests"}
+    assert aws.uploads == {layout.golden_upload_key("fleet", "alice", GOLDEN): b"golden requests"}
 
 
 def test_a_pass_that_cannot_be_read_is_the_reason_of_its_ensemble_alone(
@@ -191,3 +202,27 @@ def test_a_pass_that_cannot_be_read_is_the_reason_of_its_ensemble_alone(
     verdicts, failed, _ = republished(*published, b"?")
     assert verdicts == []
     messages.record("cdk-triton fleet", failed["acme"])
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        (lambda: passed(variables(STAGE="before")), True),
+        (lambda: passed({**variables(STAGE="before"), "STAGE": "test"}, "STAGE"), False),
+        (lambda: passed(variables(STAGE="before"), golden=KEY), False),
+        (lambda: b"?", True),
+    ],
+    ids=["the same golden requests", "a variable of the rehearsal", "other golden requests", "no pass to compare"],
+)
+def test_an_ensemble_of_both_platforms_is_unchanged_after_the_same_rehearsal(
+    published: tuple[Version, bytes], text: Callable[[], bytes], same: bool
+) -> None:
+    present, following = rehearsing(AwsDouble(b"", 0, None, {f"{KEY}.json": text()}))
+    version = dataclasses.replace(published[0], rehearsal=KEY)
+    document = {"mode": "multi", "environment": variables(STAGE="after"), "own_variables": [], "requests": []}
+    key = following.description.rehearsal_key(UploadedRehearsal(GOLDEN, document), version.artifact_key)
+    there = dataclasses.replace(version, rehearsal=key)
+
+    assert has_passed_there(present, following, version, there) is same
+    assert not has_passed_there(present, following, version, dataclasses.replace(version, rehearsal=None))
+    assert has_passed_there(present, following, dataclasses.replace(version, rehearsal=None), there)

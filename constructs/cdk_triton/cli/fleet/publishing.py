@@ -10,6 +10,7 @@ from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cdk_triton.cli.artifacts.aws import in_parallel
 from cdk_triton.cli.fleet.catalogue import Catalogue, read_catalogue
 from cdk_triton.cli.fleet.execution import Outcome, follow, start
 from cdk_triton.cli.fleet.golden import upload_golden
@@ -23,7 +24,7 @@ from cdk_triton.cli.fleet.publication import (
     write_builds,
     write_request,
 )
-from cdk_triton.cli.fleet.republishing import judge_published
+from cdk_triton.cli.fleet.republishing import has_passed_there, judge_published
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.cli.fleet.verdicts import Verdict, is_current, judge
 from cdk_triton.cli.progress import Countdown, working
@@ -160,12 +161,16 @@ def publish_all(present: Fleet, following: Fleet, *, say: Say) -> Report:
             if f"{following.served}{entry.current}" in served
         }
         surplus = {name: entry for name, entry in here.items() if _is_surplus(entry, following_entries.get(name))}
-        versions = {
-            name: entry.versions[0]
-            for name, entry in live.items()
-            if there.get(name) != entry.current or _lacks_rehearsal(following, following_entries[name], entry)
-        }
-        unchanged = [name for name in live if name not in versions]
+
+        def is_there(name: str) -> bool:
+            if there.get(name) != live[name].current:
+                return False
+            return has_passed_there(present, following, live[name].versions[0], following_entries[name].versions[0])
+
+        with working(f"comparing {len(live):,} ensembles"):
+            are_there = dict(zip(live, in_parallel(is_there, live), strict=True))
+        unchanged = [name for name in live if are_there[name]]
+        versions = {name: entry.versions[0] for name, entry in live.items() if not are_there[name]}
         with working(f"checking {len(versions):,} ensembles") as shown:
             verdicts, failed = judge_published(
                 present,
@@ -322,12 +327,6 @@ def _is_surplus(entry: Entry, elsewhere: Entry | None) -> bool:
         return False
     is_forgotten_here_only = not entry.versions and bool(elsewhere.versions)
     return elsewhere.current is not None or is_forgotten_here_only
-
-
-def _lacks_rehearsal(following: Fleet, entry: Entry, present: Entry) -> bool:
-    """Whether an ensemble was published for the other platform before that publisher rehearsed."""
-    is_rehearsed = present.versions[0].rehearsal is not None and following.description.rehearse
-    return is_rehearsed and entry.versions[0].rehearsal is None
 
 
 def _failures(

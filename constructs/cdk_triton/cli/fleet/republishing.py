@@ -7,7 +7,6 @@ Golden requests are, because the rehearsal of another platform has other variabl
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -26,12 +25,12 @@ from cdk_triton.cli.fleet.verdicts import Verdict, judge
 from cdk_triton.errors import StoreError
 from cdk_triton.protocol import layout
 from cdk_triton.protocol.catalogue import Version
-from cdk_triton.protocol.documents import DocumentError
+from cdk_triton.protocol.documents import DocumentError, faults_translated
 from cdk_triton.protocol.publication import UploadedRehearsal
 from cdk_triton.protocol.rehearsal import RehearsalPass
 from cdk_triton.rehearsal.variables import rehearsed_variables
 
-__all__ = ["judge_published"]
+__all__ = ["has_passed_there", "judge_published"]
 
 _AT_ONCE: Final = 16
 """How many archives are on the disk at a time."""
@@ -128,7 +127,9 @@ def _finished(present: Fleet, following: Fleet, verdict: Verdict, version: Versi
     if version.rehearsal is None or not following.description.rehearse:
         return verdict
     try:
-        return verdict.rehearsed(_rehearsal(present, following, version, version.rehearsal), following.description)
+        rehearsal = _rehearsal_there(present, following, version, version.rehearsal)
+        _copy_golden(present, following, version, version.rehearsal, rehearsal.golden)
+        return verdict.rehearsed(rehearsal, following.description)
     except ClientError as error:
         if code_of(error) not in _REASONS:
             raise
@@ -140,29 +141,62 @@ def _finished(present: Fleet, following: Fleet, verdict: Verdict, version: Versi
     return f"{reason}; {_from_its_repository(following)}"
 
 
-def _rehearsal(present: Fleet, following: Fleet, version: Version, key: str) -> UploadedRehearsal:
-    """The rehearsal that the version has passed, as one of another platform; its golden requests are uploaded.
+def has_passed_there(present: Fleet, following: Fleet, version: Version, there: Version) -> bool:
+    """Whether what has passed a rehearsal for the present platform has passed the same one for another platform.
+
+    Args:
+        present: the publisher of the present platform.
+        following: the publisher of the other platform.
+        version: what is published for the present platform.
+        there: what is published for the other platform, with the same target model.
+
+    Raises:
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    if version.rehearsal is None or not following.description.rehearse:
+        return True
+    if there.rehearsal is None:
+        return False
+    try:
+        rehearsal = _rehearsal_there(present, following, version, version.rehearsal)
+    except ClientError as error:
+        if code_of(error) not in _REASONS:
+            raise
+        return True
+    except DocumentError:
+        # Nothing can be compared, and only a publication from the repository helps, after which it would be so again.
+        return True
+    return following.description.rehearsal_key(rehearsal, there.artifact_key) == there.rehearsal
+
+
+def _rehearsal_there(present: Fleet, following: Fleet, version: Version, key: str) -> UploadedRehearsal:
+    """The rehearsal that a version has passed, with the variables of another platform's container.
 
     Raises:
         DocumentError: the pass cannot be read.
         ClientError, BotoCoreError: AWS rejected a call.
     """
-    s3, place = present.aws.client("s3"), (version.repository, version.artifact_key, key)
-    text = s3.get_object(Bucket=present.bucket, Key=layout.pass_key(*place))["Body"].read()
-    document = RehearsalPass.parse(text).document
+    place = layout.pass_key(version.repository, version.artifact_key, key)
+    found = RehearsalPass.parse(present.aws.client("s3").get_object(Bucket=present.bucket, Key=place)["Body"].read())
+    variables = rehearsed_variables(None, "multi", following.description.rehearsed_environment, None)
+    with faults_translated():
+        document = dict(found.document)
+        variables |= {name: document["environment"][name] for name in document["own_variables"]}
+    return UploadedRehearsal(found.golden, {**document, "environment": dict(sorted(variables.items()))})
+
+
+def _copy_golden(present: Fleet, following: Fleet, version: Version, key: str, golden: str) -> None:
+    """Upload the golden requests of a rehearsal for another publisher, which verifies their SHA-256, `golden`.
+
+    Raises:
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    s3, place = present.aws.client("s3"), layout.kept_golden_key(version.repository, version.artifact_key, key)
     with tempfile.TemporaryFile() as file:
-        body = s3.get_object(Bucket=present.bucket, Key=layout.kept_golden_key(*place))["Body"]
-        shutil.copyfileobj(body, file)
-        file.seek(0)
-        golden = hashlib.file_digest(file, "sha256").hexdigest()
+        shutil.copyfileobj(s3.get_object(Bucket=present.bucket, Key=place)["Body"], file)
         file.seek(0)
         target = layout.golden_upload_key(following.description.fleet, following.caller, golden)
         s3.put_object(Bucket=following.bucket, Key=target, Body=file)
-    environments = (each.description.rehearsed_environment for each in (present, following))
-    before, after = (rehearsed_variables(None, "multi", each, None) for each in environments)
-    # The rehearsal itself has set the others.
-    own = {name: value for name, value in document["environment"].items() if before.get(name) != value}
-    return UploadedRehearsal(golden, {**document, "environment": dict(sorted({**after, **own}.items()))})
 
 
 def _difference(verdict: Verdict, version: Version, following: Fleet) -> str | None:

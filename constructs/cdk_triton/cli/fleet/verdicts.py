@@ -43,7 +43,7 @@ from cdk_triton.triton.locations import Location, Locations
 __all__ = ["Verdict", "is_current", "judge"]
 
 _KIND: Final = "verdict"
-_FORMAT: Final = 4
+_FORMAT: Final = 5
 """The number is raised when `_checked` returns other members, so that older verdicts are not read."""
 _PART: Final = 8
 """Repositories that a process checks before it returns their verdicts."""

@@ -164,6 +164,7 @@ def _planned_rehearsal(staged: StagedRehearsal) -> PlannedRehearsal:
         rehearsal.key,
         rehearsal.prepared.platform.image_identity,
         staged.inputs,
+        rehearsal.golden,
         rehearsal.document,
     )
 
