@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.cli.artifacts.conftest import key_of
 
+from cdk_triton import ServingPlatform
+from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription
 from cdk_triton.artifacts.served_repositories import SERVED_METADATA
 from cdk_triton.protocol import layout
+from cdk_triton.protocol.catalogue import Change, Entry, Version
+from cdk_triton.protocol.plan import BuildInput, BuildMachine
+from cdk_triton.triton import ContainerEnvironment
 
 if TYPE_CHECKING:
     from tests.cli.artifacts.conftest import World
@@ -32,7 +37,9 @@ def memory(mib: float) -> dict[str, Any]:
 def app(tmp_path: Path) -> Any:
     """Writes a cloud assembly with one model, whose ensembles have passed the rehearsals with their names."""
 
-    def write(mode: str, *ensembles: str, timeout: int | None = None) -> str:
+    def write(
+        mode: str, *ensembles: str, timeout: int | None = None, publisher: PublisherDescription | None = None
+    ) -> str:
         passes = {name: layout.pass_key(name, key_of(name), key_of(name)) for name in ensembles}
         served = {"mode": mode, "platform": PLATFORM, "passes": passes, "minutes": {"builds": 0, "rehearsals": 1}}
         variant = {
@@ -44,18 +51,24 @@ def app(tmp_path: Path) -> Any:
         }
         configuration = {"ProductionVariants": [variant]}
         endpoint = {"EndpointConfigName": {"Fn::GetAtt": ["Config", "EndpointConfigName"]}}
+        described = {} if publisher is None else {PUBLISHER_METADATA: publisher.document()}
         template = {
             "Resources": {
                 "Config": {"Type": "AWS::SageMaker::EndpointConfig", "Properties": configuration},
                 "Endpoint": {"Type": "AWS::SageMaker::Endpoint", "Properties": endpoint},
             }
+            | (
+                {}
+                if publisher is None
+                else {"Machine": {"Type": "AWS::StepFunctions::StateMachine", "Metadata": described}}
+            )
         }
         stack = {
             "type": "aws:cloudformation:stack",
             "environment": "aws://unknown-account/unknown-region",
             "properties": {"templateFile": "t.json", "stackName": "Search"},
             "metadata": {
-                "/Search/Model": [{"type": SERVED_METADATA, "data": served}],
+                **({"/Search/Model": [{"type": SERVED_METADATA, "data": served}]} if ensembles else {}),
                 "/Search/Model/Resource": [{"type": "aws:cdk:logicalId", "data": "ModelResource"}],
             },
         }
@@ -116,6 +129,30 @@ def test_the_doctor_counts_the_ensembles_that_fit_into_a_gpu(app: Any, said: Any
     assert load.startswith("warning")
     assert "it may fail for 'large', 'other'" in load
     assert "about 2 of the 3 ensembles that were rehearsed fit into a GPU at once: they used 34,000 MiB" in fit
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own", [(), ("small",)], ids=["published ones only", "with one of the app"])
+def test_the_figures_of_published_ensembles_count(own: tuple[str, ...], app: Any, said: Any, world: World) -> None:
+    machine = BuildMachine("codebuild", 60, {}, BuildInput(None, "", ""))
+    platform = ServingPlatform(**PLATFORM)
+    publisher = PublisherDescription(
+        "Model", "search", platform, ContainerEnvironment(), 8, builder=machine, rehearse=True
+    )
+    for name, mib in (("small", 2000.0), ("large", 16000.0), ("gone", 16000.0), ("elsewhere", 16000.0)):
+        world.rehearse(name, key_of(name), name, load_seconds=mib / 400, memory=memory(mib))
+    change = Change("2026-11-01T12:00:00+00:00", "p", "e")
+    for fleet, name, gone in (("search", "large", None), ("search", "gone", change), ("other", "elsewhere", None)):
+        version = Version(f"{name}.tar.gz", key_of(name), key_of(name), name, change, rehearsal=key_of(name))
+        entry = Entry(fleet, name, (version,), gone)
+        world.put(layout.catalogue_key(fleet, platform.label, name), entry.text())
+
+    load, fit = said(app("multi", *own, publisher=publisher))
+
+    assert load.startswith("warning")
+    assert "Search/Model: its ensembles took up to 40 s to load" in load
+    assert "it may fail for 'large'" in load
+    assert ("all 2 ensembles fit into a GPU at once: they used 18,000 MiB" if own else "used 16,000 MiB") in fit
 
 
 @pytest.mark.slow

@@ -28,6 +28,7 @@ __all__ = [
     "read_all_templates",
     "read_metadata",
     "read_plans",
+    "read_resource_metadata",
     "read_stack",
     "read_templates",
     "users_of_store",
@@ -202,6 +203,18 @@ def read_metadata(app: Path, kind: str) -> Iterator[tuple[str, Any, Path]]:
             yield from (
                 (path.removeprefix("/"), each["data"], stack.directory) for each in entries if each["type"] == kind
             )
+
+
+def read_resource_metadata(app: Path, kind: str) -> Iterator[tuple[str, Any]]:
+    """The metadata of this type of the resources in the templates: the path of the resource's stack, and the data.
+
+    Raises:
+        ConfigurationError: a file of the cloud assembly cannot be read.
+    """
+    for stack in _stacks(app):
+        for resource in stack.template().get("Resources", {}).values():
+            if (data := resource.get("Metadata", {}).get(kind)) is not None:
+                yield stack.path, data
 
 
 def _stacks_for(app: Path, account: str, region: str) -> Iterator[_Stack]:

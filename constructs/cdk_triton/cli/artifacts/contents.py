@@ -34,6 +34,7 @@ __all__ = [
     "read_contents",
     "read_locks",
     "read_manifest",
+    "read_published",
     "read_text",
 ]
 
@@ -213,7 +214,7 @@ def read_contents(store: Store) -> Contents:
     fleets = [(file, found) for file in files if (found := layout.parse_fleet_object(file.key))]
     copies = [(file, found) for file, found in fleets if found.file != layout.INDEX]
     keys = in_parallel(lambda each: _artifact_key(store, each[0]), copies)
-    catalogue = list(_catalogue(store))
+    catalogue = list(read_published(store))
     return Contents(
         artifacts=read_artifacts(store),
         copies=tuple(
@@ -312,9 +313,13 @@ def _index(store: Store, file: StoredFile) -> Index:
         ) from error
 
 
-def _catalogue(store: Store) -> Iterator[PublishedEnsemble | Unreadable]:
-    """The published ensembles of every `TritonMultiModel`."""
-    files = [file for file in _files(store, layout.CATALOGUE_PREFIX) if layout.parse_catalogue_object(file.key)]
+def read_published(store: Store, prefix: str = layout.CATALOGUE_PREFIX) -> Iterator[PublishedEnsemble | Unreadable]:
+    """The published ensembles below a prefix of the catalogue, by default those of every `TritonMultiModel`.
+
+    Raises:
+        ClientError, BotoCoreError: a call failed.
+    """
+    files = [file for file in _files(store, prefix) if layout.parse_catalogue_object(file.key)]
     for file, text in zip(files, in_parallel(lambda file: read_text(store, file.key), files), strict=True):
         found = layout.parse_catalogue_object(file.key)
         if found is not None and text is not None:  # else gone meanwhile

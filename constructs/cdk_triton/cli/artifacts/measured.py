@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from cdk_triton.artifacts.publisher_description import parse_serving
+from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription, parse_serving
 from cdk_triton.artifacts.served_repositories import SERVED_METADATA
-from cdk_triton.cli.artifacts.assembly import read_metadata
+from cdk_triton.cli.artifacts.assembly import read_metadata, read_resource_metadata
 from cdk_triton.cli.artifacts.aws import Aws, in_parallel
-from cdk_triton.cli.artifacts.contents import read_text
+from cdk_triton.cli.artifacts.contents import PublishedEnsemble, read_published, read_text
 from cdk_triton.cli.artifacts.store import Store, stores_of_region
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.protocol import layout
 from cdk_triton.protocol.documents import DocumentError
 from cdk_triton.protocol.rehearsal import RehearsalPass
 from cdk_triton.sagemaker import ServingPlatform
@@ -65,8 +66,9 @@ class Measured(NamedTuple):
             return None
         gb = self.platform.gpu_memory_gb
         has = gb * _BYTES_PER_GB / _BYTES_PER_MIB
-        if not self.is_multi_model:
-            return f"its models used {used[0]:,.0f} MiB of the {has:,.0f} MiB of a GPU ({gb} GB)"
+        if len(used) == 1:
+            what = "the ensemble that was rehearsed" if self.is_multi_model else "its models"
+            return f"{what} used {used[0]:,.0f} MiB of the {has:,.0f} MiB of a GPU ({gb} GB)"
         fit = len(used) if sum(used) <= has else int(has / (sum(used) / len(used)))
         which = f"{fit} of the {len(used)} ensembles that were rehearsed" if fit < len(used) else f"all {fit} ensembles"
         return (
@@ -75,8 +77,19 @@ class Measured(NamedTuple):
         )
 
 
+class _Rehearsed(NamedTuple):
+    """A `TritonModel` or `TritonMultiModel` with the object keys of its ensembles' passes."""
+
+    construct: str
+    is_multi_model: bool
+    platform: ServingPlatform
+    passes: Mapping[str, str]
+
+
 def measured(app: Path) -> list[Measured]:
-    """The figures of the models of an app that were rehearsed on AWS; AWS is asked only if there are golden requests.
+    """The figures of the models of an app that were rehearsed on AWS, those of published ensembles among them.
+
+    AWS is asked only if something in the app is rehearsed.
 
     Args:
         app: the directory of the cloud assembly.
@@ -85,25 +98,55 @@ def measured(app: Path) -> list[Measured]:
         ConfigurationError: a file of the cloud assembly cannot be read.
         ClientError, BotoCoreError: AWS rejected a call, or could not be reached.
     """
-    documents = [(construct, each) for construct, each, _ in read_metadata(app, SERVED_METADATA) if each.get("passes")]
-    if not documents:
+    found = {each.construct: each for each in _of_app(app)}
+    publishers = _publishers(app)
+    if not publishers and not any(each.passes for each in found.values()):
         return []
     stores = stores_of_region(Aws())
-    found = [_measured(construct, document, stores) for construct, document in documents]
-    return [each for each in found if each.ensembles]
+    for construct, publisher in publishers.items():
+        own = found[construct].passes if construct in found else {}
+        passes = {**_published(publisher, stores), **own}
+        found[construct] = _Rehearsed(construct, True, publisher.platform, passes)
+    return [each for each in (_measured(each, stores) for each in found.values()) if each.ensembles]
 
 
-def _measured(construct: str, document: Mapping[str, Any], stores: Sequence[Store]) -> Measured:
-    try:
-        platform, _ = parse_serving(document)
-        passes, mode = dict(document["passes"]), document["mode"]
-    except (ConfigurationError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigurationError(
-            f"another version of cdk-triton has written what {construct} serves ({error}): run `cdk synth` again"
-        ) from error
-    figures = in_parallel(lambda key: next(_figures(key, stores), None), passes.values())
-    ensembles = {name: each for name, each in zip(passes, figures, strict=True) if each is not None}
-    return Measured(construct, mode == "multi", platform, ensembles)
+def _of_app(app: Path) -> Iterator[_Rehearsed]:
+    for construct, document, _ in read_metadata(app, SERVED_METADATA):
+        try:
+            platform, _ = parse_serving(document)
+            yield _Rehearsed(construct, document["mode"] == "multi", platform, dict(document["passes"]))
+        except (ConfigurationError, LookupError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigurationError(
+                f"another version of cdk-triton has written what {construct} serves ({error}): run `cdk synth` again"
+            ) from error
+
+
+def _publishers(app: Path) -> dict[str, PublisherDescription]:
+    """The publishers that rehearse for the present platform, by the paths of their `TritonMultiModel`."""
+    found = {
+        f"{stack}/{document['multi_model']}": PublisherDescription.parse(document, stack)
+        for stack, document in read_resource_metadata(app, PUBLISHER_METADATA)
+        if not document.get("is_next")
+    }
+    return {construct: each for construct, each in found.items() if each.rehearse}
+
+
+def _published(publisher: PublisherDescription, stores: Sequence[Store]) -> dict[str, str]:
+    """The object keys of the passes of live ensembles."""
+    prefix = layout.catalogue_prefix(publisher.fleet, publisher.platform.label)
+    found = (each for store in stores for each in read_published(store, prefix) if isinstance(each, PublishedEnsemble))
+    live = {each.entry.ensemble: each.entry.versions[0] for each in found if each.entry.current is not None}
+    return {
+        name: layout.pass_key(each.repository, each.artifact_key, each.rehearsal)
+        for name, each in live.items()
+        if each.rehearsal is not None
+    }
+
+
+def _measured(of: _Rehearsed, stores: Sequence[Store]) -> Measured:
+    figures = in_parallel(lambda key: next(_figures(key, stores), None), of.passes.values())
+    ensembles = {name: each for name, each in zip(of.passes, figures, strict=True) if each is not None}
+    return Measured(of.construct, of.is_multi_model, of.platform, ensembles)
 
 
 def _figures(key: str, stores: Sequence[Store]) -> Iterator[Figures]:
