@@ -73,10 +73,7 @@ class Session:
                     self.result["memory"] = memory.figures()
                     self.result["differs"] = _differences(server, memory)
         except (RehearsalError, StoppedError) as error:
-            size = shared_mib(total=True)
-            if server.stand_ins:  # the local AWS gives Python models what a container has
-                size = min(size, _CONTAINER_MIB)
-            return _NO_SHARED_MEMORY.sub(_more_shared_memory(size), error.reason)
+            return _for_container(error.reason, server)
         return None
 
     def _use(self, server: Server, memory: Memory) -> None:
@@ -107,7 +104,7 @@ class Session:
                 row["content_type"] = answer.content_type
             row.update(_compared(request, answer))
         except AnswerError as error:
-            row["reason"] = str(error)
+            row["reason"] = _for_container(str(error), server)
         return row
 
     def _repeated(self, server: Server) -> Latencies:
@@ -177,9 +174,13 @@ def _differences(server: Server, memory: Memory) -> dict[str, str]:
     return found
 
 
-def _more_shared_memory(mib: float) -> str:
+def _for_container(reason: str, server: Server) -> str:
+    """A reason with the fix for shared memory that a container of SageMaker can have."""
+    size = shared_mib(total=True)
+    if server.stand_ins:  # the local AWS gives Python models what a container has
+        size = min(size, _CONTAINER_MIB)
     fix = "lower shm_default_byte_size of the ContainerEnvironment, or the number of their instances"
-    return f"Python models need more than the {mib:,.0f} MiB of /dev/shm: {fix}"
+    return _NO_SHARED_MEMORY.sub(f"Python models need more than the {size:,.0f} MiB of /dev/shm: {fix}", reason)
 
 
 def _answered(server: Server, body: bytes, content_type: str, *, watched: bool = True) -> Answer:

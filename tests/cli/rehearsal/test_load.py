@@ -161,6 +161,10 @@ def test_a_recorded_answer_is_expected_from_then_on(
         ({"initialize": "time.sleep(3600)", "timeout": 2}, "the models were not ready after 2 s"),
         ({"execute": "raise ValueError('no such row')"}, "golden/one.json: the server answered with status 500"),
         ({"execute": "os.kill(os.getppid(), signal.SIGKILL)"}, "golden/one.json: the server ended with exit"),
+        (
+            {"execute": "x = np.zeros((1, 50 << 20), np.float32)"},
+            "golden/one.json: the server answered with status 500: Python models need more than the 64 MiB of /dev/shm",
+        ),
         ({"comparison": 'label = "dog"'}, "golden/one.json: the first text of 'label' is not the label 'dog'"),
     ],
 )
@@ -171,6 +175,7 @@ def test_a_fault_is_found_before_any_deployment(
     root = repository(**{name: value for name, value in fault.items() if name != "mode"})
     found = rehearsed(run("validate", root, "--load", "--format", "json", "--mode", mode))
     assert found["reason"].startswith(reason)
+    assert {f"{each['name']}: {each['reason']}" for each in found["requests"]} <= {found["reason"]}  # told once
     assert Path(found["log"]).is_file()
 
 
