@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,11 @@ def test_the_cat_is_a_cat(model_assets: Path) -> None:
     [
         *(("image_classification", "single"), ("onnx_models/images", "multi"), ("onnx_models/texts", "multi")),
         *((f"tree_models/{tenant}", "multi") for tenant in TENANTS),
+        pytest.param(
+            "pytorch_network",
+            "single",
+            marks=pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed"),
+        ),
     ],
 )
 def test_a_repository_without_recipes_answers_as_recorded(
