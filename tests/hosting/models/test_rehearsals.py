@@ -19,6 +19,7 @@ from cdk_triton import (
     ModelRepository,
     Rehearsal,
     SageMakerProcessingBuilder,
+    TensorRTPlan,
     TritonArtifactStore,
     TritonEndpoint,
     TritonModel,
@@ -33,6 +34,7 @@ from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.protocol.layout import pass_key
 from cdk_triton.protocol.plan import StackPlan
 from cdk_triton.rehearsal.prepared import PreparedRehearsal
+from cdk_triton.rehearsal.requests import golden_requests
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -69,6 +71,21 @@ def stack(app: cdk.App) -> cdk.Stack:
 def planned(world: World, app: cdk.App, stack: cdk.Stack) -> StackPlan:
     resource = world.only(stack, DELIVERY)
     return StackPlan.parse(json.dumps(world.plan(app, resource)))
+
+
+@pytest.mark.parametrize(
+    ("plan", "absolute"),
+    [
+        (TensorRTPlan("network", onnx="network.onnx", precision="fp16"), 0.01),
+        (TensorRTPlan("network", onnx="network.onnx", precision="bf16"), 0.05),
+    ],
+)
+def test_the_default_tolerance_is_that_of_the_coarsest_recipe(
+    plan: TensorRTPlan, absolute: float, world: World
+) -> None:
+    (asked,) = golden_requests(golden(world.repository_with_plan(recipes=[plan])))
+
+    assert asked.comparison == {"how": "tolerance", "absolute": absolute, "relative": 2 * absolute}
 
 
 @pytest.mark.parametrize(("load_timeout", "start_up"), [(900.5, 901), (300, None)], ids=["longer", "shorter"])
