@@ -39,6 +39,7 @@ _REJECTED: dict[tuple[str, str], tuple[tuple[str, ...], str]] = {
     ("InferenceResponse", "error"): (("str", "int", "dict", "list", "exception"), _ERROR),
     ("Tensor", "values"): (("method",), "call the method: as_numpy()"),
 }
+_IN_COROUTINE = " in a coroutine"
 _NO_PARAMETER = ("float", "list", "dict", "tuple", "NoneType", "bytes")
 _OF_ELEMENTS = {
     "inputs": (("str", "int", "float", "dict", "list", "array"), _TENSORS),
@@ -107,7 +108,8 @@ class _Function:
                 case ast.Call(func=ast.Attribute(value=owner, attr="async_exec")):
                     if self._made(owner) == "InferenceRequest":
                         fix = "call exec(), or write async def execute and await async_exec()"
-                        yield Misuse(Reference(node.lineno, "async_exec"), "RuntimeError: no running event loop", fix)
+                        said = "RuntimeError: no running event loop"
+                        yield Misuse(Reference(node.lineno, "async_exec"), said, fix, " outside a coroutine")
 
     def inside_a_loop(self) -> Iterator[Misuse]:
         """The calls of a coroutine that need a thread without a running event loop."""
@@ -117,10 +119,11 @@ class _Function:
             match node:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="asyncio"), attr="run")):
                     said = "RuntimeError: asyncio.run() cannot be called from a running event loop"
-                    yield Misuse(Reference(node.lineno, "asyncio.run"), said, "write await instead")
+                    yield Misuse(Reference(node.lineno, "asyncio.run"), said, "write await instead", _IN_COROUTINE)
                 case ast.Call(func=ast.Attribute(attr="run_until_complete")):
                     said = "RuntimeError: This event loop is already running"
-                    yield Misuse(Reference(node.lineno, "run_until_complete"), said, "write await instead")
+                    use = Reference(node.lineno, "run_until_complete")
+                    yield Misuse(use, said, "write await instead", _IN_COROUTINE)
 
     def _made(self, value: ast.expr) -> str | None:
         """The name of the function or class of the server's module that makes a value."""

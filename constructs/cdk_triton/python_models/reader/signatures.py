@@ -56,11 +56,13 @@ class Misuse:
         use: where, and what the source writes there.
         said: Python's message.
         fix: what to write instead.
+        where: the kind of function in which it fails, such as " in a coroutine"; "" for all of them.
     """
 
     use: Reference
     said: str
     fix: str
+    where: str = ""
 
 
 def unsupported_signatures(

@@ -143,8 +143,8 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
                 yield in_line(
                     path,
                     misuse.use.line,
-                    f"uses `{misuse.use.name}`, which python_backend does not support, so {each.model.name!r} fails in "
-                    f"this line: {misuse.said}",
+                    f"uses `{misuse.use.name}`{misuse.where}, which python_backend does not support, so "
+                    f"{each.model.name!r} fails in this line: {misuse.said}",
                     misuse.fix,
                 )
 
