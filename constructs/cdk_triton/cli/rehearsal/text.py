@@ -27,13 +27,12 @@ def as_lines(name: str, rehearsed: Rehearsed) -> Iterator[str]:
         name: the repository.
         rehearsed: how it went.
     """
-    from cdk_triton_local.triton.backends import LACKING
+    from cdk_triton_local.triton.backends import is_lacking
 
     if rehearsed.reason is None:
         yield bold(fold(f"{name}: {_summary(rehearsed)}", width(), hanging=_INDENT))
     else:
-        # The images have a backend that this machine lacks: nothing is known about the repository.
-        said = _NOT_RUNNABLE if LACKING in rehearsed.reason else "error"
+        said = _NOT_RUNNABLE if is_lacking(rehearsed.reason) else "error"
         line = fold(printable(f"{name}: {said}: {rehearsed.reason}"), width(), hanging=_INDENT)
         yield line.replace(" error: ", f" {coloured('error', 'error')}: ", 1)
         if _is_random(rehearsed):

@@ -15,10 +15,12 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["LACKING", "MISSING_BACKENDS", "RELEASE", "lacking"]
+__all__ = ["MISSING_BACKENDS", "RELEASE", "UNSUPPORTED", "is_lacking", "lacking"]
 
-LACKING: Final = "this machine does not have"
-"""The words of a model that an image would load: the fault is not in the repository."""
+_LACKING: Final = "this machine does not have"
+
+UNSUPPORTED: Final = "the stand-in for DALI does not support"
+"""The words of a pipeline that the stand-in cannot run, and DALI may."""
 
 RELEASE: Final = "CDK_TRITON_STAND_IN_RELEASE"
 """The environment variable with the release in the tag of the container's image; not set if it has none."""
@@ -28,6 +30,15 @@ MISSING_BACKENDS: Final = ("identity", "openvino", "repeat", "square", "tensorfl
 
 _PACKAGES: Final = {"fil": ("treelite", "Treelite", "trees"), "pytorch": ("torch", "PyTorch", "torch")}
 """Backend → the module that its stand-in needs, the module's name in sentences, and the extra that installs it."""
+
+
+def is_lacking(reason: str) -> bool:
+    """Whether a model does not load because of this machine, so that nothing is known about the repository.
+
+    Args:
+        reason: why it does not load.
+    """
+    return _LACKING in reason or UNSUPPORTED in reason
 
 
 def lacking(backend: str, platform: str = "") -> str | None:
@@ -40,18 +51,18 @@ def lacking(backend: str, platform: str = "") -> str | None:
     if backend in MISSING_BACKENDS:
         images = "images up to 25.02 have" if backend == "tensorflow" else "image has"
         return (
-            f"{LACKING} the backend {backend}, for which the local AWS has no stand-in; SageMaker's {images} this "
+            f"{_LACKING} the backend {backend}, for which the local AWS has no stand-in; SageMaker's {images} this "
             "backend"
         )
     if platform == "torch_aoti":
         return (
-            f"{LACKING} the part of the backend pytorch that runs compiled PyTorch 2 archives; SageMaker's images from "
-            "26.03 on have it. Save the model as TorchScript to run it here"
+            f"{_LACKING} the part of the backend pytorch that runs compiled PyTorch 2 archives; SageMaker's images "
+            "from 26.03 on have it. Save the model as TorchScript to run it here"
         )
     module, name, extra = _PACKAGES.get(backend, ("", "", ""))
     if module and find_spec(module) is None:
         return (
-            f"{LACKING} {name}, with which the local AWS runs models of the backend {backend}; SageMaker's image has "
+            f"{_LACKING} {name}, with which the local AWS runs models of the backend {backend}; SageMaker's image has "
             f"this backend. Install {name} with: pip install 'cdk-triton[{extra}]'"
         )
     return None
