@@ -48,6 +48,9 @@ CONDA_312 = "conda-meta/python-3.12.4-h5148396_1.json lib/python3.12/os.py bin/a
         ),
         pytest.param(ARCHIVE, {"env.tar.gz": CONDA_312}, "24.09", ["CT159"], id="another Python"),
         pytest.param(
+            ARCHIVE, {"env.tar.gz": CONDA_312.replace("bin/activate", "bin/python")}, None, ["CT155"], id="conda's own"
+        ),
+        pytest.param(
             ARCHIVE,
             {"env.tar.gz": CONDA_312, "triton_python_backend_stub": ""},
             "24.09",

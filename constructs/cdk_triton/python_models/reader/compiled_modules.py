@@ -89,11 +89,13 @@ class PackedFiles:
     Attributes:
         modules: the compiled modules.
         distributions: the installed packages.
+        has_activate: whether it has the script `bin/activate`.
         lost_link: the first hard link to a file that is not in the archive before it, and that file; None without one.
     """
 
     modules: tuple[CompiledModule, ...]
     distributions: tuple[Distribution, ...]
+    has_activate: bool
     lost_link: tuple[str, str] | None
 
 
@@ -196,7 +198,7 @@ def _read(archive: tarfile.TarFile) -> PackedFiles:
             distributions.append(installed)
         if (module := compiled_module(path, partial(_head, archive, member))) is not None:
             modules.append(module)
-    return PackedFiles(tuple(modules), tuple(distributions), lost)
+    return PackedFiles(tuple(modules), tuple(distributions), "bin/activate" in names, lost)
 
 
 def _head(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:

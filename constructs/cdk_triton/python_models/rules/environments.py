@@ -18,6 +18,7 @@ from cdk_triton.python_models.environments import (
     rejected_member,
 )
 from cdk_triton.python_models.modules import PROVIDED, has_module, python_sources, python_version
+from cdk_triton.python_models.reader.compiled_modules import packed_files
 from cdk_triton.python_models.reader.execution_environment import FIELD, VARIABLE
 from cdk_triton.python_models.reader.image_modules import installed_modules, standard_modules
 from cdk_triton.python_models.reader.packed_environment import PackedEnvironment, environment_python, packed_environment
@@ -130,7 +131,8 @@ def no_activate(each: ModelEnvironment) -> Iterator[Problem]:
     """`bin/activate` must be at the top of the archive or of the unpacked environment, not below another directory.
 
     Otherwise, the server does not load the model. `conda-pack` and `venv-pack` write such archives, and so does
-    `tar -C my_env -czf env.tar.gz .`. The command `tar -czf env.tar.gz my_env` does not.
+    `tar -C my_env -czf env.tar.gz .` for an environment of `venv`. The command `tar -czf env.tar.gz my_env` does not,
+    and an environment of conda has the script only after `conda-pack`.
 
     Example:
         # model/config.pbtxt
@@ -157,6 +159,13 @@ def no_activate(each: ModelEnvironment) -> Iterator[Problem]:
         if not isinstance(read, PackedEnvironment) or rejected_member(each) is not None:
             return  # the second is reported by CT167
         has_activate, is_directory, top = read.has_activate, read.has_directory, read.top
+        whole = context.contents(packed_files, each.archive) if has_activate and each.archive is not None else None
+        if whole is not None and not whole.has_activate:  # another program than conda-pack packed it
+            yield each.unloadable(
+                "the environment of conda has no bin/activate",
+                "The Python environment should contain an 'activate' script.",
+                "pack the environment with conda-pack, which adds the script",
+            )
     if is_directory and (context.platform is None or not is_at_least(context.platform, "25.08")):
         yield Problem(
             each.path,

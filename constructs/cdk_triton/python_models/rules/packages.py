@@ -215,7 +215,7 @@ def _beside(context: CheckContext, each: ConfiguredModel) -> PackedFiles:
         if is_built and path.parent == each.model.directory and path.suffix in _LOCKS:
             locked = context.contents(locked_torch, file)
             distributions += [] if locked is None else [replace(locked, record=path)]
-    return PackedFiles(tuple(modules), tuple(distributions), None)
+    return PackedFiles(tuple(modules), tuple(distributions), has_activate=False, lost_link=None)
 
 
 def _has_own_python(context: CheckContext, each: ConfiguredModel) -> bool:
