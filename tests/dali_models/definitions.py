@@ -118,6 +118,8 @@ FAULTY = {
     "no decorator of DALI": Case(pipeline(f"return {A}", decorators="@autoserialize\n"), ("CT872",)),
     "a required argument": Case(pipeline(f"return {A}", arguments="size"), ("CT872",)),
     "a required keyword": Case(pipeline(f"return {A}", arguments="*, size"), ("CT872",)),
+    "a list of outputs": Case(pipeline(f"a = {A}", "return [a]"), ("CT872",)),
+    "a list in a tuple": Case(pipeline(f"return {A}, [{B}]"), ("CT872",), TWO_INPUTS, TWO_OUTPUTS),
     "no output": Case(pipeline(f"a = {A}"), ("CT872",)),
     "a function of Python": Case(pipeline(f"return fn.python_function({A}, function=lambda x: x)"), ("CT872",)),
     "an undefined name": Case(pipeline("return fn.cast(images, dtype=types.UINT8)"), ("CT873",)),

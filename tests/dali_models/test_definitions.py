@@ -12,7 +12,7 @@ import pytest
 from google.protobuf import text_format
 from tests.dali_models.definitions import COMPLETED, CONTRADICTING, FAULTY, SOUND, WITHOUT_INPUT, Case
 
-from cdk_triton import ModelRepository
+from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton._dali_signature import PipelineSignature, signature_faults, signature_of
 from cdk_triton.dali_models.configured import configured_tensors
 from cdk_triton.dali_models.reader.serialized import serialized_pipeline
@@ -34,6 +34,19 @@ def repository(write: Write, case: Case) -> ModelRepository:
 def test_what_the_rules_find(messages: Messages, write: Write, name: str) -> None:
     case = CASES[name]
     assert [code for code, _, _ in messages.of(repository(write, case).check())] == list(case.found)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [("import cv2", ["CT873"]), ("import json", []), ("import numpy", []), ("if False: import cv2", [])],
+    ids=["of no image", "of Python", "of every image", "never"],
+)
+def test_a_module_that_the_image_lacks(messages: Messages, write: Write, line: str, found: list[str]) -> None:
+    case = SOUND["one input"]
+    models = repository(write, case._replace(source=f"{line}\n{case.source}"))
+    platform = ServingPlatform(release="26.05", instance_type="ml.g5.xlarge")
+    assert [code for code, _, _ in messages.of(models.check(platform=platform))] == found
+    assert not models.check()
 
 
 @pytest.mark.skipif(not has_dali(), reason="the extra dali is not installed")

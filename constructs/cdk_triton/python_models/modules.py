@@ -16,7 +16,7 @@ from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import BackendFile, Files, backend_files, below
 from cdk_triton.checks.derived.releases import known_release
 from cdk_triton.checks.registry import rules_about
-from cdk_triton.python_models.reader.image_modules import standard_modules
+from cdk_triton.python_models.reader.image_modules import installed_modules, newest_modules, standard_modules
 from cdk_triton.python_models.reader.imports import Imported
 from cdk_triton.python_models.reader.source import PythonSource, SyntaxFault, python_source
 from cdk_triton.triton.releases import releases
@@ -34,6 +34,7 @@ __all__ = [
     "needed_modules",
     "needed_sources",
     "own_module",
+    "provided_modules",
     "python_models",
     "python_version",
 ]
@@ -102,6 +103,22 @@ def python_version(context: CheckContext) -> tuple[int, int]:
     release = known_release(context.platform) or releases()[-1]
     major, _, minor = release.python.partition(".")
     return int(major), int(minor)
+
+
+def provided_modules(context: CheckContext) -> frozenset[str] | None:
+    """The top-level modules that Python finds in the image, those of the standard library too; None if not known."""
+    platform, declared = context.platform, context.repository.image_modules
+    release = known_release(platform)
+    if platform is None or (platform.image is not None and declared is None):
+        return None
+    installed = installed_modules(platform.release)
+    if installed is None:
+        installed = newest_modules()  # an image of one's own, whose modules are declared
+    version = None
+    if release is not None and "python" not in release.assumed:
+        major, _, minor = release.python.partition(".")
+        version = int(major), int(minor)
+    return standard_modules(version) | PROVIDED | installed | frozenset(declared or ())
 
 
 @per_check

@@ -31,6 +31,7 @@ from cdk_triton.python_models.reader.names import Reference, bound_names, certai
 from cdk_triton.python_models.reader.path import search_of
 from cdk_triton.python_models.reader.source import SyntaxFault, syntax_tree
 from cdk_triton.python_models.reader.standard_names import names_everywhere
+from cdk_triton.python_models.reader.variables import Variables
 from cdk_triton.triton.unreadable import Unreadable
 
 __all__ = ["Definition", "Failure", "Read", "pipeline_definition"]
@@ -256,6 +257,7 @@ class _Reader:
                 "a pipeline needs at least one output",
                 "return the outputs of the pipeline",
             )
+        yield from self._nested_outputs(function)
         for statement in function.body:
             for node in own_nodes(statement) if isinstance(statement, ast.Assign | ast.Return | ast.Expr) else ():
                 if isinstance(node, ast.Call) and (name := dotted(node.func, self._names)) in _OF_PYTHON:
@@ -265,6 +267,26 @@ class _Reader:
                         f"RuntimeError: Could not serialize the operator: `{name}`",
                         "use operators of DALI, or run the function in a Python model",
                     )
+
+    def _nested_outputs(self, function: ast.FunctionDef) -> Iterator[Failure]:
+        """The first output that is a list, where DALI takes only a tuple of outputs."""
+        resolved = Variables(function).resolved
+        last = function.body[-1]
+        value = resolved(last.value) if isinstance(last, ast.Return) and last.value is not None else None
+        for index, output in enumerate(value.elts if isinstance(value, ast.Tuple) else [value]):
+            match resolved(output):
+                case ast.List(elts=elements) if any(self._is_operator(resolved(each)) for each in elements):
+                    yield Failure(
+                        last.lineno,
+                        f"returns a list of outputs from {function.name!r}",
+                        f"TypeError: Illegal pipeline output type. The output {index} contains a nested `DataNode`.",
+                        "return a tuple, such as `return images, labels`",
+                    )
+                    return
+
+    def _is_operator(self, value: ast.expr) -> bool:
+        """Whether an expression is a call of an operator."""
+        return isinstance(value, ast.Call) and dotted(value.func, self._names).startswith(f"{_DALI}.fn.")
 
 
 def _place(node: ast.stmt) -> dict[str, int]:

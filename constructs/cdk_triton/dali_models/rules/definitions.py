@@ -9,6 +9,7 @@ from cdk_triton._wording import listed_in_quotes
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend
 from cdk_triton.dali_models.models import DaliPipelineFile, Defined, defined_rule, pipeline_rule
+from cdk_triton.python_models.modules import provided_modules
 from cdk_triton.python_models.reader.source import SyntaxFault
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.unreadable import Unreadable
@@ -158,8 +159,9 @@ def failing_definition(each: Defined) -> Iterator[Problem]:
     """The function with `@autoserialize` fails when the backend calls it, or returns what DALI cannot serialise.
 
     The decorator must be above `@pipeline_def`, because it marks a pipeline and not a function. The backend calls the
-    function without arguments, so each argument needs a default. The function must return at least one output. DALI
-    serialises only its own operators, not a Python function (`fn.python_function`).
+    function without arguments, so each argument needs a default. The function must return at least one output, and
+    several outputs as a tuple, not as a list. DALI serialises only its own operators, not a Python function
+    (`fn.python_function`).
 
     Example:
         # model/config.pbtxt
@@ -203,10 +205,11 @@ def failing_definition(each: Defined) -> Iterator[Problem]:
     source=backend("dali_backend", _PROVIDER, 86, 142),
 )
 def missing_name(each: Defined) -> Iterator[Problem]:
-    """`dali.py` uses a name that it neither defines nor imports, or imports a file that lies beside it.
+    """`dali.py` uses a name that it neither defines nor imports, or imports a module that Python does not find.
 
     The backend imports `dali.py` alone: the directory of the file is not among those in which Python looks for modules,
-    and the file is not a part of a package. So put helper functions into `dali.py`.
+    and the file is not a part of a package. So put helper functions into `dali.py`. Beside DALI, numpy and the standard
+    library, the images have few modules. CT166 describes them.
 
     Example:
         # model/config.pbtxt
@@ -237,7 +240,8 @@ def missing_name(each: Defined) -> Iterator[Problem]:
 
     Limits:
         Like CT169, the rule checks only uses that are certain to run. It does not know the names in DALI's modules. It
-        skips imports if the file or the container's environment changes where Python looks for modules.
+        skips imports if the file or the container's environment changes where Python looks for modules. It knows the
+        modules of your own image only if `image_modules` in `cdk-triton.toml` lists them.
     """
     file = each.file
     for used in each.definition.undefined:
@@ -251,9 +255,9 @@ def missing_name(each: Defined) -> Iterator[Problem]:
 
 
 def _missing_modules(each: Defined) -> Iterator[Problem]:
-    file, environment = each.file, each.file.owner.context.environment
-    has_path = environment is not None and "PYTHONPATH" in environment.variables
-    files = file.owner.files
+    file, context = each.file, each.file.owner.context
+    has_path = context.environment is not None and "PYTHONPATH" in context.environment.variables
+    files, provided = file.owner.files, provided_modules(context)
     for imported in each.definition.imports:
         if imported.level:
             said = "ImportError: attempted relative import with no known parent package"
@@ -261,9 +265,15 @@ def _missing_modules(each: Defined) -> Iterator[Problem]:
             top = imported.module.partition(".")[0]
             beside = file.path.parent / top
             is_own = files.has(PurePosixPath(f"{beside}.py")) or files.has_directory(beside)
-            if not is_own or has_path or each.definition.changes_path or top in ("nvidia", "numpy"):
+            if has_path or each.definition.changes_path or top in ("nvidia", "numpy"):
                 continue
             said = f"ModuleNotFoundError: No module named {top!r}"
+            if not is_own:
+                if provided is not None and top not in provided:
+                    found = f"imports {top!r}, which the image does not have"
+                    fix = "use operators of DALI, or run this code in a Python model"
+                    yield file.failing(imported.line, found, said, fix)
+                continue
         yield file.failing(
             imported.line,
             "imports a file beside it, which Python does not find",

@@ -13,13 +13,12 @@ from cdk_triton.checks.derived.releases import known_release, of_release
 from cdk_triton.checks.registry import Problem, in_line, rule, would_not_load
 from cdk_triton.checks.sources import backend, server
 from cdk_triton.python_models.environments import ModelEnvironment, environments
-from cdk_triton.python_models.modules import PROVIDED, needed_sources, own_module, python_version
+from cdk_triton.python_models.modules import needed_sources, own_module, provided_modules, python_version
 from cdk_triton.python_models.reader.backend_utils import MODULE
 from cdk_triton.python_models.reader.environment_packages import environment_modules, packed_modules
 from cdk_triton.python_models.reader.image_modules import (
     FOREIGN_MODULES,
     installed_modules,
-    newest_modules,
     standard_modules,
 )
 from cdk_triton.python_models.reader.imports import Imported
@@ -85,7 +84,7 @@ def missing_package(context: CheckContext) -> Iterator[Problem]:
         environment only if the environment is in the repository, is at most 256 MiB in size, and has numpy in its
         `site-packages`.
     """
-    provided = _provided(context)
+    provided = provided_modules(context)
     if provided is None or (context.environment is not None and "PYTHONPATH" in context.environment.variables):
         return
     brought = {each.owner.name: _environment_modules(context, each) for each in environments(context)}
@@ -291,22 +290,6 @@ def _at_top(context: CheckContext, imported: Imported) -> PurePosixPath | None:
     paths = (PurePosixPath(f"{name.replace('.', '/')}.py") for name in names)
     files = repository_files(context)
     return next((path for path in paths if files.has(path)), None)
-
-
-def _provided(context: CheckContext) -> frozenset[str] | None:
-    """The modules of the image; None if they are not known."""
-    platform, declared = context.platform, context.repository.image_modules
-    release = known_release(platform)
-    if platform is None or (platform.image is not None and declared is None):
-        return None
-    installed = installed_modules(platform.release)
-    if installed is None:
-        installed = newest_modules()  # an image of one's own, whose modules are declared
-    version = None
-    if release is not None and "python" not in release.assumed:
-        major, _, minor = release.python.partition(".")
-        version = int(major), int(minor)
-    return standard_modules(version) | PROVIDED | installed | frozenset(declared or ())
 
 
 def _environment_modules(context: CheckContext, each: ModelEnvironment) -> frozenset[str] | None:
