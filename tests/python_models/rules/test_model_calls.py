@@ -251,6 +251,22 @@ def test_the_type_of_an_array_of_literals(messages: Messages, write: Write, valu
     assert codes(messages, write, files(source("values = np.zeros(4)", f"{send}.exec()"))) == found
 
 
+NOPE = request(inputs="[tensor]", outputs='["NOPE"]')
+
+
+def test_a_request_in_a_lambda(messages: Messages, write: Write) -> None:
+    code = source(f"send = lambda tensor: {NOPE}.exec()", "send(each)")
+    assert codes(messages, write, files(code)) == ["CT194"]
+
+
+def test_a_request_in_a_module_beside_the_model(messages: Messages, write: Write) -> None:
+    helper = f"{IMPORTS}def ask(tensor):\n    return {NOPE}.exec()\n"
+    given = files(source("ask(each)", top="from helpers import ask\n"), more={"caller/1/helpers.py": helper})
+    repository = write(given, base={})
+    found = messages.of(repository.check(default_model="caller", additional_models=["called"]))
+    assert [(code, path) for code, path, _ in found] == [("CT194", "caller/1/helpers.py")]
+
+
 DALI = """
 from nvidia.dali import fn, pipeline_def
 from nvidia.dali.plugin.triton import autoserialize
