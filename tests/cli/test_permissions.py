@@ -10,12 +10,6 @@ from cdk_triton.cli.doctor.account import rejected_call
 from cdk_triton.cli.permissions import _ACTIONS, fix_of, permission_of
 from cdk_triton.errors import StoreError
 
-SERVICES = (
-    *("cloudformation", "cloudwatch", "ecr", "iam", "lambda", "pricing", "s3", "sagemaker", "sagemaker-runtime"),
-    *("service-quotas", "ssm", "stepfunctions", "sts"),
-)
-
-
 RENAMED = {
     "CompleteMultipartUpload": "s3:PutObject",
     "CreateMultipartUpload": "s3:PutObject",

@@ -18,8 +18,6 @@ from cdk_triton_local.services.metric_values import Datum
 
 __all__ = ["MotoState"]
 
-WsgiApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-
 
 class MotoState:
     """moto, empty and corrected.

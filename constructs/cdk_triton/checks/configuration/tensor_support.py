@@ -32,8 +32,7 @@ _TYPES_OF: Mapping[str, frozenset[str]] = {
     "pytorch": TORCH_TYPES | {"STRING"},  # and text of one dimension
 }
 
-# BackendModel is told by these whether `optional` is known; the others leave it at its default, which is no.
-_KNOW_OPTIONAL = frozenset({"onnxruntime", "python"})
+# These do not tell BackendModel whether `optional` is known, so it keeps the default, which is no.
 _KNOW_NO_OPTIONAL = frozenset({"dali", "openvino", "pytorch", "tensorflow", "tensorrt"})
 
 

@@ -14,8 +14,6 @@ from cdk_triton.triton.findings import printable
 
 __all__ = ["ended", "history", "overview", "report"]
 
-_SHOWN_EXECUTION = 12
-
 
 def overview(entries: Iterable[Entry]) -> Iterator[str]:
     """A line for each ensemble."""
