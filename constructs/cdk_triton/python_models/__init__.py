@@ -2,5 +2,5 @@
 
 `reader` reads files and knows nothing of a repository, `rules` has the rules. The modules beside them say what a whole
 repository means for a model: which modules it finds (`modules`, `search`), in which environment it runs
-(`environments`), and which models it calls (`called_models`). `installed` compares packages with this machine.
+(`environments`), and what it sends to other models (`model_requests`). `installed` compares packages with this machine.
 """

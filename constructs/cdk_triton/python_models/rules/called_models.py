@@ -10,7 +10,7 @@ from cdk_triton.checks.derived.configured import completes, has_argument
 from cdk_triton.checks.registry import Problem, in_line, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
-from cdk_triton.python_models.called_models import ModelRequest, request_rule, way_back
+from cdk_triton.python_models.model_requests import ModelRequest, request_rule, way_back
 from cdk_triton.python_models.modules import PythonModel, needed_sources, source_rule
 from cdk_triton.python_models.reader.imports import ServerCall
 from cdk_triton.triton.findings import Severity

@@ -12,7 +12,7 @@ from cdk_triton.checks.derived.places import is_on_gpu
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.checks.spelling import Suggestions
-from cdk_triton.python_models.called_models import ModelRequest, request_rule
+from cdk_triton.python_models.model_requests import ModelRequest, request_rule
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelInput, enum_name
 

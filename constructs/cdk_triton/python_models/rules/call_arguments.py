@@ -1,4 +1,4 @@
-"""CT195 to CT197: whether a Python model sends a request in the way that the other model needs."""
+"""CT195 to CT197: the arguments of a request for another model that this model needs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cdk_triton.checks.derived.decoupling import decoupled_models
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend, core
-from cdk_triton.python_models.called_models import ModelRequest, request_rule
+from cdk_triton.python_models.model_requests import ModelRequest, request_rule
 from cdk_triton.triton.findings import Severity
 
 _EXECUTOR = "src/request_executor.cc"
