@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from cdk_triton.errors import CdkTritonError, ConfigurationError
+from cdk_triton.python_models.installed import OWN_PYTHON, PROCESSORS, InstalledPackage, installed_packages
 
 if TYPE_CHECKING:
-    from cdk_triton.python_models.installed import InstalledPackage
     from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["vendor"]
 
-_PROCESSORS: Final = {"x86_64": "x86_64", "arm64": "aarch64"}
 _OLDEST_GLIBC, _NEWEST_GLIBC = 5, 28  # the minor versions of manylinux1 and of Debian 10; the images have a newer one
 _OLD_NAMES: Final = ("manylinux2014", "manylinux2010", "manylinux1")
 
@@ -56,7 +55,6 @@ def vendor(
     Example: cdk-triton vendor models/tokenize/1/vendor tokenizers==0.23.3 --platform 26.05/ml.g5.xlarge
     """
     from cdk_triton.cli.platform_option import platform_of
-    from cdk_triton.python_models.installed import OWN_PYTHON, installed_packages
 
     serving = platform_of(platform)
     if serving is None or serving.versions is None:
@@ -82,8 +80,6 @@ def vendor(
 
 def _without_old_records(directory: Path, before: set[InstalledPackage]) -> Iterator[InstalledPackage]:
     """What is installed now; `pip install --target --upgrade` leaves the records of earlier versions behind."""
-    from cdk_triton.python_models.installed import installed_packages
-
     packages = list(installed_packages(directory))
     new = {(each.directory, _normalised(each.name)) for each in packages if each not in before}
     for each in packages:
@@ -140,7 +136,7 @@ def _install(target: Path, arguments: Sequence[str], *, for_image: ServingPlatfo
 def _uv_machine(serving: ServingPlatform | None) -> list[str]:
     if serving is None or serving.versions is None:
         return []
-    system = f"{_PROCESSORS[serving.instance.host]}-manylinux_2_{_NEWEST_GLIBC}"
+    system = f"{PROCESSORS[serving.instance.host]}-manylinux_2_{_NEWEST_GLIBC}"
     return ["--python-version", serving.versions.python, "--python-platform", system]
 
 
@@ -149,5 +145,5 @@ def _pip_machine(serving: ServingPlatform | None) -> list[str]:
     if serving is None or serving.versions is None:
         return []
     versions = [f"manylinux_2_{minor}" for minor in range(_NEWEST_GLIBC, _OLDEST_GLIBC - 1, -1)]
-    names = [f"{name}_{_PROCESSORS[serving.instance.host]}" for name in (*versions, *_OLD_NAMES)]
+    names = [f"{name}_{PROCESSORS[serving.instance.host]}" for name in (*versions, *_OLD_NAMES)]
     return ["--python-version", serving.versions.python, *(word for name in names for word in ("--platform", name))]

@@ -8,13 +8,17 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from cdk_triton._file_cache import cache_directory
 
-__all__ = ["OWN_PYTHON", "InstalledPackage", "installed_packages"]
+__all__ = ["OWN_PYTHON", "PROCESSORS", "InstalledPackage", "installed_packages"]
 
 OWN_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 """The Python that runs this code, and the Python models of the local AWS."""
+
+PROCESSORS: Final = {"x86_64": "x86_64", "arm64": "aarch64"}
+"""The processor of an instance (`GpuInstance.host`) as wheels and compiled modules for Linux name it."""
 
 _INFO = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)\.dist-info")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -21,6 +21,7 @@ from cdk_triton.python_models.environments import (
     environments,
     rejected_member,
 )
+from cdk_triton.python_models.installed import PROCESSORS
 from cdk_triton.python_models.reader.compiled_modules import (
     CompiledModule,
     Distribution,
@@ -36,7 +37,6 @@ from cdk_triton.python_models.reader.execution_environment import NUMPY_2_SINCE
 from cdk_triton.python_models.reader.packed_environment import environment_python
 from cdk_triton.triton.findings import Severity
 
-_PROCESSORS: Mapping[str, str] = {"x86_64": "x86_64", "arm64": "aarch64"}
 _PACK = "pack the environment on such a machine, or let the recipe WheelEnvironment build it"
 _LOCKS = (".txt", ".lock")
 _CPU_BUILD = re.compile(r"(?:^|_)cpu(?:_|$)")
@@ -238,7 +238,7 @@ def _reason(context: CheckContext, module: CompiledModule) -> str | None:
     if module.system not in (None, "Linux"):
         return module.system
     platform, release = context.platform, known_release(context.platform)
-    if platform is not None and module.processor not in (None, _PROCESSORS.get(platform.instance.host)):
+    if platform is not None and module.processor not in (None, PROCESSORS.get(platform.instance.host)):
         return f"the processor {module.processor}"
     if release is None or "python" in release.assumed or module.python in (None, release.python):
         return None
