@@ -72,8 +72,10 @@ class Cli:
         self._stack_id = ""
 
     def run(self, *arguments: str, ok: bool = True) -> str:
+        """Run a command on the app, or on what it was synthesised to if the context is the same."""
+        is_synthesised = (self._directory / "cdk.out").exists() and "--context" not in arguments
         done = subprocess.run(
-            [CDK, *arguments, "--app", "python app.py", "--no-notices", "--ci"],
+            [CDK, *arguments, "--app", "cdk.out" if is_synthesised else "python app.py", "--no-notices", "--ci"],
             cwd=self._directory,
             # The CDK's validation of templates takes half of the time of each command; tests/hosting has it.
             env={**self._aws.process_environment(), "NODE_NO_WARNINGS": "1", "CDK_VALIDATION": "false"},

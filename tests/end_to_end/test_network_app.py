@@ -26,7 +26,7 @@ class App:
 
     def cdk(self, *arguments: str) -> str:
         done = subprocess.run(
-            [CDK, *arguments, "--app", "python app.py", "--no-notices", "--ci"],
+            [CDK, *arguments, "--no-notices", "--ci"],
             cwd=self._directory,
             env={**self.aws.process_environment(), "NODE_NO_WARNINGS": "1", "CDK_VALIDATION": "false"},
             capture_output=True,
@@ -36,7 +36,8 @@ class App:
         return done.stdout + done.stderr
 
     def deploy(self, addend: str) -> None:
-        self.cdk("deploy", "--all", "--require-approval", "never", "--context", f"addend={addend}")
+        app = ("--app", "python app.py", "--context", f"addend={addend}")
+        self.cdk("deploy", "--all", "--require-approval", "never", *app)
 
     def resources(self, kind: str) -> list[str]:
         """The physical ids of a type in the stack of the model."""
@@ -102,7 +103,7 @@ def test_a_changed_file_is_another_prefix_and_an_update_of_the_endpoint(app: App
 
 def test_everything_but_the_store_goes_away(app: App) -> None:
     vpcs = app.resources("AWS::EC2::VPC")
-    app.cdk("destroy", "Serving", "--force")
+    app.cdk("destroy", "Serving", "--force", "--app", "cdk.out")
 
     assert vpcs[0] not in [vpc["VpcId"] for vpc in app.aws.client("ec2").describe_vpcs()["Vpcs"]]
     assert app.stored()
