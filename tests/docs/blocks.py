@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ def _block(page: str, text: str, match: re.Match[str]) -> Block:
     return Block(page, line, language, shown, reason and " ".join(reason.split()))
 
 
+@cache
 def every_block() -> list[Block]:
     """Return the blocks of the pages of the checkout, and of every page below docs/, that a person wrote."""
     pages = [*(ROOT / page for page in OUTSIDE), *sorted((ROOT / "docs").rglob("*.md"))]
