@@ -23,6 +23,12 @@ READER = Path(__file__).with_name("reader.dali").read_bytes()
 UNMARKED = pipeline(f"return {A}", decorators="@pipeline_def(batch_size=8)\n")
 FITTING = Case("", inputs=("A UINT8 -1", "B FP16 4"), outputs=("FIRST UINT8 -1", "SECOND FP32 [2,2]"))
 HELPER = "def decode(x, device='mixed'):\n    return fn.decoders.image(x, device=device)\n"
+LONG = """
+def decode(x, size):
+    x = fn.decoders.image(x, device='mixed')
+    x = fn.resize(x, size=size)
+    return x
+"""
 
 
 def codes(repository: ModelRepository) -> list[str]:
@@ -147,8 +153,13 @@ def test_split_outputs_have_other_dimensions(write: Write, split: str, found: li
         (pipeline(f"a = {A}", "unused = a.gpu()", "return a"), "KIND_CPU", []),
         (HELPER + pipeline(f"return decode({A})"), "KIND_CPU", ["CT874"]),
         (HELPER + pipeline(f"return decode({A}, 'cpu')"), "KIND_CPU", []),
+        (LONG + pipeline(f"return decode({A}, 8)"), "KIND_CPU", ["CT874"]),
+        (LONG.replace("'mixed'", "'mixed' if size else 'cpu'") + pipeline(f"return decode({A}, 8)"), "KIND_CPU", []),
     ],
-    ids=["gpu()", "mixed", "on a GPU", "cpu", "an argument", "unused", "a helper", "a helper for the CPU"],
+    ids=[
+        *("gpu()", "mixed", "on a GPU", "cpu", "an argument", "unused", "a helper", "a helper for the CPU"),
+        *("a longer helper", "a helper that chooses"),
+    ],
 )
 def test_operators_of_the_gpu_on_the_cpu(
     messages: Messages, write: Write, source: str, kind: str, found: list[str]
@@ -156,6 +167,29 @@ def test_operators_of_the_gpu_on_the_cpu(
     config = f"{Case('').config}\ninstance_group {{ kind: {kind} }}"
     files = {"model/config.pbtxt": config, "model/1/dali.py": Case(source).text}
     assert [code for code, _, _ in messages.of(write(files, base={}).check())] == found
+
+
+@pytest.mark.parametrize(
+    ("size", "dims", "found"),
+    [
+        ("max_batch_size: 0", "[ 3, 8, 8 ]", ["CT874"]),
+        ("max_batch_size: 0", "[ -1, 3, 8, 8 ]", []),
+        ("max_batch_size: 0", "[ 8, 8 ]", ["CT874"]),
+        ("max_batch_size: 8", "[ 3, 8, 8 ]", []),
+        ("", "[ 3, 8, 8 ]", []),
+    ],
+    ids=["no batch", "its dimension", "two too few", "a batch", "the batch of the pipeline"],
+)
+def test_a_model_without_batches(messages: Messages, write: Write, size: str, dims: str, found: list[str]) -> None:
+    case = Case(
+        pipeline(f"return {A}", decorators="@autoserialize\n@pipeline_def(batch_size=8, output_ndim=3)\n"),
+        inputs=(),
+        outputs=(f"OUT UINT8 {dims}",),
+    )
+    config = case.config.replace("max_batch_size: 8", size)
+    files = {"model/config.pbtxt": config, "model/1/dali.py": case.text}
+    findings = messages.of(write(files, base={}).check())
+    assert [code for code, _, _ in findings if code == "CT874"] == found
 
 
 def test_a_video_is_an_input(write: Write) -> None:

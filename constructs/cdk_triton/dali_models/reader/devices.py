@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 
+from cdk_triton.dali_models.reader.tensors import certain_nodes
 from cdk_triton.python_models.reader.calls import own_nodes
 from cdk_triton.python_models.reader.known_functions import dotted
 from cdk_triton.python_models.reader.names import Reference, bound_names
@@ -32,21 +33,20 @@ def operator_on_gpu(
                 found.append(Reference(node.lineno, "gpu()"))
             case ast.Call() if _is_on_gpu(node, {}, imported):
                 found.append(Reference(node.lineno, dotted(node.func, imported).rpartition(".")[2]))
-            case ast.Call(func=ast.Name(id=name), keywords=[]) if name in helpers:
-                if len(node.args) == 1 and _returns_from_gpu(helpers[name], imported):
-                    found.append(Reference(node.lineno, name))
+            case ast.Call(func=ast.Name(id=name)) if name in helpers and _makes_on_gpu(node, helpers[name], imported):
+                found.append(Reference(node.lineno, name))
     return min(found, default=None)
 
 
-def _returns_from_gpu(helper: ast.FunctionDef, imported: Mapping[str, str]) -> bool:
-    """Whether a call of a helper with one argument returns the result of an operator on the GPU."""
+def _makes_on_gpu(call: ast.Call, helper: ast.FunctionDef, imported: Mapping[str, str]) -> bool:
+    """Whether the result of a helper certainly comes from an operator on the GPU."""
     arguments, defaults = helper.args.args, helper.args.defaults
-    given = dict(zip([each.arg for each in arguments[len(arguments) - len(defaults) :]], defaults, strict=True))
-    given = {name: value for name, value in given.items() if name != arguments[0].arg} if arguments else {}
-    match helper.body:
-        case [ast.Return(value=ast.Call() as call)]:
-            return _is_on_gpu(call, given, imported)
-    return False
+    values = dict(zip([each.arg for each in arguments[len(arguments) - len(defaults) :]], defaults, strict=True))
+    given = {each.arg for each in arguments[: len(call.args)]} | {each.arg for each in call.keywords}
+    given |= set[str | None]().union(*map(bound_names, helper.body))
+    is_open = None in given or any(isinstance(each, ast.Starred) for each in call.args)
+    kept = {} if is_open else {name: value for name, value in values.items() if name not in given}
+    return any(isinstance(node, ast.Call) and _is_on_gpu(node, kept, imported) for node in certain_nodes(helper))
 
 
 def _is_on_gpu(call: ast.Call, defaults: Mapping[str, ast.expr], imported: Mapping[str, str]) -> bool:

@@ -11,6 +11,7 @@ from cdk_triton.dali_models.configured import configured_tensors
 from cdk_triton.dali_models.models import DaliPipelineFile, Defined, defined_rule, pipeline_rule
 from cdk_triton.dali_models.reader.definition import Definition
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.locations import locate
 from cdk_triton.triton.schema import enum_name
 
 _TOOLS = "src/config_tools/config_tools.cc"
@@ -265,6 +266,7 @@ def _faults(each: DaliPipelineFile) -> Iterator[SignatureFault]:
     content = each.content
     if isinstance(content, PipelineSignature):
         yield from signature_faults(content, inputs, outputs, each.owner.config.max_batch_size)
+        yield from _unbatched_faults(each, content)
         return
     if not isinstance(content, Definition):
         return
@@ -277,6 +279,32 @@ def _faults(each: DaliPipelineFile) -> Iterator[SignatureFault]:
         each.owner.config.max_batch_size,
     )
     yield from (fault for fault in faults if fault.field != "input" or fault.name in certain)
+    yield from _unbatched_faults(each, signature)
+
+
+def _unbatched_faults(each: DaliPipelineFile, signature: PipelineSignature) -> Iterator[SignatureFault]:
+    """The dims that lack the dimension of the batch, where config.pbtxt writes max_batch_size: 0.
+
+    Without the field, the backend takes the pipeline's own batch size (`ReadMBSFromPBtxt` and `add_batch_dim` in
+    src/config_tools/config_tools.cc).
+    """
+    model, config = each.owner.model, each.owner.config
+    if config.max_batch_size or model.config_text is None or locate(model.config_text, "max_batch_size") is None:
+        return
+    inputs, outputs = configured_tensors(config)
+    by_name = {tensor.name: tensor for tensor in signature.inputs}
+    pairs = [("input", index, entry, by_name.get(entry["name"])) for index, entry in enumerate(inputs)]
+    if len(outputs) == len(signature.outputs):
+        pairs += [("output", index, outputs[index], tensor) for index, tensor in enumerate(signature.outputs)]
+    for side, index, entry, tensor in pairs:
+        if tensor is not None and entry["dims"] and len(entry["dims"]) == tensor.ndim:
+            yield SignatureFault(
+                f"{side}[{index}].dims",
+                entry["name"],
+                f"the {side} {entry['name']!r} has ndim {tensor.ndim} in the pipeline, and the dims {entry['dims']} in "
+                "config.pbtxt lack the dimension of the batch, which max_batch_size: 0 adds",
+                "write -1 for the batch before the other dims, or a max_batch_size above 0",
+            )
 
 
 def _inputs(definition: Definition) -> Iterator[PipelineTensor]:
