@@ -265,7 +265,6 @@ def test_generate_raises_the_error_within_a_success(streaming: Streaming, genera
         pytest.param({"x": [1, "a"]}, id="numbers and texts"),
         pytest.param({"x": 1 + 2j}, id="complex"),
         pytest.param({"x": [-1, 2**63]}, id="no integer type"),
-        pytest.param({"id": "x"}, id="the name id"),
         pytest.param({"parameters": 1}, id="the name parameters"),
         pytest.param([1], id="no names"),
         pytest.param({"x": "\ud800"}, id="half a character"),
@@ -280,6 +279,17 @@ def test_an_input_that_cannot_be_sent_is_one_sentence(streaming: Streaming, inpu
     assert str(of_generate.value) == str(caught.value)
     messages.record(type(caught.value).__name__, str(caught.value))
     assert streaming.requests == []
+
+
+def test_an_input_id_is_not_the_identifier_of_the_request(
+    streaming: Streaming, stream: Client, messages: Messages
+) -> None:
+    streaming.parts = [event("a")]
+    stream({"id": np.array([5]), "x": 1}, parameters={"k": True})
+    assert streaming.requests[0][2] == {"x": 1, "parameters": {"k": True, "id": [5]}}
+    with messages.raises(ConfigurationError):
+        stream({"id": 5}, request_id="r")
+    assert len(streaming.requests) == 1
 
 
 def test_a_request_that_is_too_large_is_not_sent(streaming: Streaming, stream: Client) -> None:

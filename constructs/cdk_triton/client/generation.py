@@ -37,7 +37,7 @@ _EVENTS: Final = "text/event-stream"
 _END_OF_EVENT: Final = b"\n\n"
 _DATA: Final = b"data:"
 _NOT_OUTPUTS: Final = ("id", "model_name", "model_version")
-_TAKEN: Final = ("id", "parameters")
+_PARAMETERS: Final = "parameters"
 _TEXT: Final = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -53,15 +53,25 @@ def encode(inputs: Mapping[str, Any], options: GenerateRequestOptions) -> bytes:
             "inputs to arrays"
         )
     request = {name: _value(name, value) for name, value in inputs.items()}
-    if request_id := request_id_of(options):
-        request["id"] = request_id
     reserved = ARGUMENTS.keys() & given_parameters(options.get("parameters")).keys()
     if reserved:
         raise ConfigurationError(
             f"the parameter {min(reserved)!r} has no meaning in Triton's generate protocol: omit it"
         )
-    if parameters := custom_parameters(options.get("parameters")):
-        request["parameters"] = parameters
+    parameters = custom_parameters(options.get("parameters"))
+    request_id = request_id_of(options)
+    if "id" in request:
+        if request_id:
+            raise ConfigurationError(
+                "the server takes the request_id for another value of the input 'id', and rejects the request: omit "
+                "request_id, or rename the input of the model"
+            )
+        # The server looks for inputs among the parameters, too. Beside them, `id` has to be a text.
+        parameters["id"] = request.pop("id")
+    elif request_id:
+        request["id"] = request_id
+    if parameters:
+        request[_PARAMETERS] = parameters
     try:
         return _TEXT.encode(request).encode()
     except (TypeError, ValueError) as error:
@@ -117,7 +127,7 @@ def _shape_in_server(dims: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name in _TAKEN:
+    if name == _PARAMETERS:
         raise ConfigurationError(
             f"the input '{name}' cannot be sent, because the generate protocol has a member '{name}' of its own: "
             "rename the input of the model"

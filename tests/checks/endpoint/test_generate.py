@@ -90,10 +90,10 @@ def test_an_optional_input_can_be_left_out(write: Write) -> None:
 @pytest.mark.parametrize(
     ("side", "name", "count"),
     [
-        ("input", "id", 1),
+        ("input", "id", 0),
         ("input", "parameters", 1),
         ("input", "model_name", 0),
-        ("output", "id", 1),
+        ("output", "id", 0),
         ("output", "model_name", 1),
         ("output", "model_version", 1),
         ("output", "parameters", 0),
@@ -108,12 +108,12 @@ def test_a_tensor_cannot_have_the_name_of_a_member(write: Write, side: str, name
 
 
 def test_the_infer_protocol_has_room_for_every_name(write: Write) -> None:
-    tensor = 'input { name: "id" data_type: TYPE_FP32 dims: [ 1 ] }'
+    tensor = 'input { name: "parameters" data_type: TYPE_FP32 dims: [ 1 ] }'
     assert checked(write, tensor, OUTPUT, inference_type="infer") == []
 
 
 def test_an_optional_input_with_the_name_of_a_member_can_be_left_out(write: Write) -> None:
-    tensor = 'input { name: "id" data_type: TYPE_STRING dims: [ 1 ] optional: true }'
+    tensor = 'input { name: "parameters" data_type: TYPE_STRING dims: [ 1 ] optional: true }'
     assert checked(write, INPUT, tensor, OUTPUT, inference_type="generate") == []
 
 

@@ -14,9 +14,8 @@ from cdk_triton.triton.inference_type import GENERATING
 from cdk_triton.triton.schema import enum_name
 
 _HTTP = "src/http_server.cc"
-_MEMBERS = {"input": ("id", "parameters"), "output": ("id", "model_name", "model_version")}
-"""The members of requests and of responses that are no tensors (`ParseJsonTritonRequestID`, `FinalizeResponse`, and
-`ConfigureGenerateMappingSchema` in src/http_server.h)."""
+_MEMBERS = {"input": ("parameters",), "output": ("model_name", "model_version")}
+"""The members of requests and of responses that are never tensors (`ConvertGenerateRequest` and `FinalizeResponse`)."""
 
 
 @rule(
@@ -155,26 +154,28 @@ def shape_without_freedom(context: CheckContext) -> Iterator[Problem]:
 def name_of_a_member(context: CheckContext) -> Iterator[Problem]:
     """`inference_type` is `generate` or `generate_stream`, and the protocol uses the name of a tensor for itself.
 
-    Requests and responses are flat JSON objects. Beside the tensors, a request has the members `id` and `parameters`,
-    and a response has `id`, `model_name` and `model_version`. An input with such a name cannot be sent, and callers do
-    not receive an output with such a name.
+    Requests and responses are flat JSON objects. Beside the tensors, a request has the member `parameters`, and a
+    response has `model_name` and `model_version`. The server rejects every request with an input `parameters`, and
+    callers do not receive an output with one of the other two names.
 
     Example:
         # environment=ContainerEnvironment(inference_type="generate_stream")
         # model/config.pbtxt
         backend: "python"
-        input { name: "id" data_type: TYPE_STRING dims: 1 }
+        input { name: "parameters" data_type: TYPE_STRING dims: 1 }
         output { name: "text" data_type: TYPE_STRING dims: 1 }
 
     Instead:
         # environment=ContainerEnvironment(inference_type="generate_stream")
         # model/config.pbtxt
         backend: "python"
-        input { name: "user_id" data_type: TYPE_STRING dims: 1 }
+        input { name: "settings" data_type: TYPE_STRING dims: 1 }
         output { name: "text" data_type: TYPE_STRING dims: 1 }
 
     Limits:
-        The rule does not report an optional input, because a request can omit it.
+        The rule does not report an optional input, because a request can omit it. It does not report the name `id`
+        either, although a request cannot have an identifier and an input `id`, and a response with an identifier does
+        not have an output `id`. `TritonClient` takes an output `id` for the identifier, so use another name.
     """
     kind = known_inference_type(context)
     for tensor in _entry_tensors(context):
