@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cdk_triton.client.options import RequestOptions
     from cdk_triton.client.payload import InferenceResult
-    from cdk_triton.triton import Model, ModelRepository
+    from cdk_triton.triton import Model, ModelConfig, ModelRepository
 
 __all__ = ["Contract", "TensorContract", "called_models"]
 
@@ -188,8 +188,19 @@ class Contract:
                 "the client without for_repository"
             )
         called = called_models(repository, model)
+        return cls.of_config(model.name, config, [each.config for each in called if each.config is not None])
+
+    @classmethod
+    def of_config(cls, model: str, config: ModelConfig, called: Sequence[ModelConfig]) -> Contract:
+        """Read a configuration.
+
+        Args:
+            model: the model's name.
+            config: its configuration.
+            called: the configurations whose schedulers see a request: its own, and those of the steps of an ensemble.
+        """
         return cls(
-            model.name,
+            model,
             _tensors(config.input),
             _tensors(config.output),
             config.max_batch_size,
@@ -301,19 +312,17 @@ def called_models(repository: ModelRepository, model: Model) -> list[Model]:
     return called
 
 
-def _takes_queue_timeout(model: Model) -> bool:
+def _takes_queue_timeout(config: ModelConfig) -> bool:
     """As `PolicyQueue::Enqueue` of core's `src/scheduler_utils.cc` looks at the time-out of a request."""
-    if model.config is None:
-        return False
-    batching = model.config.dynamic_batching
+    batching = config.dynamic_batching
     policies = [batching.default_queue_policy, *batching.priority_queue_policy.values()]
     return any(each.allow_timeout_override and each.default_timeout_microseconds > 0 for each in policies)
 
 
-def _sequence_id_types(model: Model) -> Iterator[str]:
+def _sequence_id_types(config: ModelConfig) -> Iterator[str]:
     from cdk_triton.triton.schema import enum_name
 
-    for given in () if model.config is None else model.config.sequence_batching.control_input:
+    for given in config.sequence_batching.control_input:
         for control in given.control:
             if enum_name(control, "kind") == "CONTROL_SEQUENCE_CORRID":
                 yield enum_name(control, "data_type")

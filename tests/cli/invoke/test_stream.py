@@ -45,7 +45,8 @@ def test_each_result_is_printed_with_its_time(run: Run, account: StreamingAccoun
     assert [line.split(" after ")[0] for line in lines if line.startswith("result ")] == ["result 1", "result 2"]
     assert [line.split()[-1] for line in lines if line.startswith("TEXT")] == ["0", "1"]
     assert "2 results in" in found.err
-    assert [line.split() for line in lines if line.startswith("OUTPUT")] == [["OUTPUT", "SHAPE", "VALUES"]] * 2
+    assert [line.split() for line in lines if line.startswith("OUTPUT")] == [["OUTPUT", "TYPE", "SHAPE", "VALUES"]] * 2
+    assert [line.split()[1] for line in lines if line.startswith("SCORES")] == ["FP32"] * 2
     assert "the first after" in found.err
 
 
@@ -58,10 +59,25 @@ def test_a_result_is_printed_before_the_last_is_made(account: StreamingAccount) 
         assert process.stdout is not None
         first = json.loads(process.stdout.readline())
         assert first["outputs"][-1]["data"] == ["hi 0"]
-        assert not any("datatype" in output for output in first["outputs"])  # JSON does not tell FP32 from FP64
+        assert [output["datatype"] for output in first["outputs"]] == ["FP32", "BYTES"]
         gate.touch()
         assert len(process.stdout.readlines()) == 2
     assert process.returncode == 0
+
+
+def test_a_result_of_an_unknown_model_has_no_types(
+    run: Run, account: StreamingAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JSON does not tell FP32 from FP64."""
+    monkeypatch.setattr("cdk_triton.cli.requests.options._QUICK_BYTES", 1)
+    given = ("invoke", account.endpoint(), "--stream", "--input", "PROMPT:BYTES=hi", "--input", "COUNT:INT32=1")
+    found = run(*given)
+    assert found.status == 0, found.err
+    assert [line.split() for line in found.out.splitlines() if line.startswith("OUTPUT")] == [
+        ["OUTPUT", "SHAPE", "VALUES"]
+    ]
+    outputs = json.loads(run(*given, "--format", "json").out)["outputs"]
+    assert [set(each) for each in outputs] == [{"name", "shape", "data"}] * 2
 
 
 def test_ctrl_c_ends_a_stream(account: StreamingAccount) -> None:

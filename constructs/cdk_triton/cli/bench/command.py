@@ -150,7 +150,9 @@ def bench(
         else:
             asked = check_target(found, target_model, component)
             check_protocol(found, asked[1], stream=stream)
-            body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
+            body, _ = request_body(
+                aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository
+            )
             body = in_queue(replace(body, custom_attributes=custom_attributes), priority, queue_timeout)
             require_no_sequence(body)
             _confirm(aws, plan.question, yes=yes)
@@ -266,7 +268,7 @@ def _cold(
     targets = [each.name for each in endpoint.current] if target is None else [endpoint.target(target)]
 
     def body_for(target: str) -> Body:
-        body = request_body(
+        body, _ = request_body(
             aws, endpoint, (target, None), data=data, inputs=inputs or (), random=random, repository=repository
         )
         require_no_sequence(body)

@@ -25,6 +25,7 @@ from cdk_triton.cli.requests.options import (
     VariantOption,
     check_sources,
     check_target,
+    known_contract,
     request_body,
 )
 from cdk_triton.cli.requests.scheduling import (
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from cdk_triton.cli.artifacts.aws import Aws
     from cdk_triton.cli.endpoints.reading import ReadEndpoint
     from cdk_triton.client import InferenceResult
+    from cdk_triton.client.contract import Contract
     from cdk_triton.client.kserve import Body
     from cdk_triton.client.options import GenerateOptions
 
@@ -123,13 +125,18 @@ def invoke(
         found = _described(aws, endpoint)
         asked = check_target(found, target_model, component)
         _check_request(found, asked[1], variant, stream=stream)
-        body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
+        body, signature = request_body(
+            aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository
+        )
         body = in_queue(in_sequence(body, sequence, first=first, last=last), priority, queue_timeout)
         body = replace(body, request_id=request_id or body.request_id)
         body = replace(body, inference_id=inference_id, custom_attributes=custom_attributes)
+        contract = known_contract(aws, found, asked, signature) if stream or body.step is not None else None
         if stream:
-            _stream(aws, endpoint, asked, variant, body, output)
+            _stream(aws, endpoint, asked, variant, body, contract, output)
             return
+        if body.step is not None and contract is not None:
+            contract.check_sequence_id(body.step.sequence_id)
         started = time.perf_counter()
         result = _answer(aws, endpoint, found, asked, variant, body)
         seconds = time.perf_counter() - started
@@ -221,6 +228,7 @@ def _stream(
     asked: tuple[str | None, str | None],
     variant: str | None,
     body: Body,
+    contract: Contract | None,
     output: AnswerFormat,
 ) -> None:
     from cdk_triton.cli.invoke.streaming import print_results
@@ -232,7 +240,7 @@ def _stream(
         raise ConfigurationError("a multi-model endpoint cannot stream: omit --target-model or --stream")
     client = TritonClient(name, default_runtime(aws.session))
     options: GenerateOptions = {"inference_component": component, "target_variant": variant}
-    print_results(client, body, options, as_json=output is AnswerFormat.JSON)
+    print_results(client, body, contract, options, as_json=output is AnswerFormat.JSON)
 
 
 def _check_files(context: typer.Context, out: Path | None, *, stream: bool) -> None:

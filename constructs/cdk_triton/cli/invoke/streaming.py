@@ -19,6 +19,7 @@ from cdk_triton.triton.server_options import variable_since
 if TYPE_CHECKING:
     from cdk_triton.cli.endpoints.reading import ReadEndpoint
     from cdk_triton.client import InferenceResult, TritonClient
+    from cdk_triton.client.contract import Contract
     from cdk_triton.client.kserve import Body
     from cdk_triton.client.options import GenerateOptions
 
@@ -55,18 +56,29 @@ def check_protocol(endpoint: ReadEndpoint | None, component: str | None, *, stre
         )
 
 
-def print_results(client: TritonClient, body: Body, options: GenerateOptions, *, as_json: bool) -> None:
+def print_results(
+    client: TritonClient, body: Body, contract: Contract | None, options: GenerateOptions, *, as_json: bool
+) -> None:
     """Send a request, and print each result when it arrives: a table, or a line of JSON.
+
+    Args:
+        client: the client of the endpoint.
+        body: the request.
+        contract: the outputs of the model, if they are known.
+        options: the options that select the model.
+        as_json: whether each result is a line of JSON.
 
     Raises:
         ConfigurationError: the request cannot be sent in the generate protocol.
         InvocationError: the endpoint did not answer, or its answer breaks off.
     """
     started, count = time.perf_counter(), 0
-    request: GenerateOptions = {**options, **body.generate_options}
-    with client.stream(body.arrays, **request) as results:
+    # The generate protocol has no types: FP32 and FP64, or INT32 and INT64, look the same in its JSON.
+    types = contract if contract is not None and contract.outputs else None
+    with client._stream(body.arrays, types, {**options, **body.generate_options}) as results:
         for count, result in enumerate(results, 1):
-            for line in _lines(result, count, time.perf_counter() - started, as_json=as_json):
+            seconds = time.perf_counter() - started
+            for line in _lines(result, count, seconds, has_types=types is not None, as_json=as_json):
                 typer.echo(line)
         seconds, first, variant = time.perf_counter() - started, results.first_result_seconds, results.variant
     after = "" if first is None else f", the first after {first * 1000:.0f} ms"
@@ -74,11 +86,10 @@ def print_results(client: TritonClient, body: Body, options: GenerateOptions, *,
     typer.echo(f"{count} result{'' if count == 1 else 's'} in {seconds * 1000:.0f} ms{after}{served}", err=True)
 
 
-def _lines(result: InferenceResult, number: int, seconds: float, *, as_json: bool) -> Iterator[str]:
-    # The generate protocol has no types: FP32 and FP64, or INT32 and INT64, look the same in its JSON.
+def _lines(result: InferenceResult, number: int, seconds: float, *, has_types: bool, as_json: bool) -> Iterator[str]:
     if as_json:
-        outputs = answer.as_json(result.outputs, has_types=False)
+        outputs = answer.as_json(result.outputs, has_types=has_types)
         yield json.dumps({"seconds": round(seconds, 6), "outputs": outputs}, ensure_ascii=False)
         return
     yield f"result {number} after {seconds * 1000:.0f} ms"
-    yield from answer.as_text(result.outputs, has_types=False)
+    yield from answer.as_text(result.outputs, has_types=has_types)

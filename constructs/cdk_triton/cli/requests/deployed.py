@@ -9,6 +9,7 @@ import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import IO
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from botocore.exceptions import ClientError
 from cdk_triton.cli.artifacts.aws import Aws, code_of
 from cdk_triton.cli.endpoints.reading import ReadEndpoint, ServedModel
 from cdk_triton.cli.requests.signature import Signature, of_config
+from cdk_triton.client.contract import Contract
 from cdk_triton.errors import ConfigurationError, ModelConfigError
 from cdk_triton.triton import ModelConfig, parse_model_config
 
@@ -114,4 +116,7 @@ def _chosen(configurations: Mapping[str, ModelConfig], uri: str, environment: Ma
     if len(candidates) != 1:
         found = f"{len(candidates)} models" if candidates else "no configuration"
         raise ConfigurationError(f"{uri} has {found}, so the inputs are not known: {_GIVE}")
-    return of_config(configurations[candidates[0]], f"{candidates[0]}/{_CONFIG} in {uri}")
+    name, config = candidates[0], configurations[candidates[0]]
+    signature = of_config(config, f"{name}/{_CONFIG} in {uri}")
+    # Without the steps of an ensemble, whose configurations may come after gigabytes of weights.
+    return replace(signature, contract=Contract.of_config(name, config, [config]))

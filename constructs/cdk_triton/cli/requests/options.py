@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cdk_triton.cli.artifacts.aws import Aws
     from cdk_triton.cli.endpoints.reading import ReadEndpoint
     from cdk_triton.cli.requests.signature import Signature
+    from cdk_triton.client.contract import Contract
     from cdk_triton.client.kserve import Body
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "VariantOption",
     "check_sources",
     "check_target",
+    "known_contract",
     "request_body",
 ]
 
@@ -128,8 +130,8 @@ def request_body(
     inputs: Sequence[str],
     random: bool,
     repository: Path | None,
-) -> Body:
-    """The request that the options describe.
+) -> tuple[Body, Signature | None]:
+    """The request that the options describe, and the signature of the model if it was read for that.
 
     Args:
         aws: the account.
@@ -148,20 +150,41 @@ def request_body(
     from cdk_triton.client.kserve import Body, read_body
 
     if data is not None:
-        return read_body(data)
+        return read_body(data), None
     given = [given_input(each) for each in inputs]
-    signature = None
+    signature = deployed = None
     dims: dict[str, tuple[int, ...] | None] = {}
     if random or repository is not None or any(each.datatype is None for each in given):
         signature = _signature(aws, endpoint, asked, repository)
     elif endpoint is not None and (deployed := _quick_signature(aws, endpoint, asked)) is not None:
         require_types(given, deployed)
         dims = {each.name: each.dims for each in deployed.inputs}
-    return Body(tensors(given, signature, random=random, dims=dims))
+    return Body(tensors(given, signature, random=random, dims=dims)), signature or deployed
+
+
+def known_contract(
+    aws: Aws, endpoint: ReadEndpoint | None, asked: tuple[str | None, str | None], signature: Signature | None
+) -> Contract | None:
+    """What the model that answers says about requests and answers.
+
+    Args:
+        aws: the account.
+        endpoint: the endpoint; None if the caller has no permission to describe it.
+        asked: the target model and the component.
+        signature: the signature if it is known.
+
+    Returns:
+        None if it is not known, not known in a moment, or depends on the variant that answers.
+    """
+    if endpoint is not None and len({each.data for each in endpoint.variants}) > 1:
+        return None
+    if signature is None and endpoint is not None:
+        signature = _quick_signature(aws, endpoint, asked)
+    return None if signature is None else signature.contract
 
 
 def _quick_signature(aws: Aws, endpoint: ReadEndpoint, asked: tuple[str | None, str | None]) -> Signature | None:
-    """Completes inputs with written types. None if it cannot be read, or not in a moment."""
+    """For a request that has its types. None if it cannot be read, or not in a moment."""
     from cdk_triton.cli.requests.deployed import of_endpoint
 
     try:

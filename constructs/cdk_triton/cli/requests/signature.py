@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from cdk_triton._wording import did_you_mean, listed
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from cdk_triton.client.contract import Contract
     from cdk_triton.triton import ModelConfig
 
 __all__ = ["InputSpec", "Signature", "of_config", "of_repository"]
@@ -41,11 +42,13 @@ class Signature:
         source: the place where it was found, for messages.
         inputs: the inputs.
         max_batch_size: the largest batch; 0 where the model does not batch.
+        contract: what else the configuration of a model on an endpoint says; None for another configuration.
     """
 
     source: str
     inputs: tuple[InputSpec, ...]
     max_batch_size: int
+    contract: Contract | None = None
 
     def find(self, name: str) -> InputSpec:
         """The input of a name.
@@ -92,6 +95,7 @@ def of_repository(directory: Path) -> Signature:
         RepositoryError: the directory is not a repository, or its configuration cannot be read.
         ConfigurationError: the repository leaves open which model that is, or the configuration names no input.
     """
+    from cdk_triton.client.contract import Contract, called_models
     from cdk_triton.triton import ModelRepository
 
     repository = ModelRepository.from_directory(directory)
@@ -107,4 +111,5 @@ def of_repository(directory: Path) -> Signature:
         raise model.config_error
     if model.config is None:
         raise ConfigurationError(f"{source} is missing: write the type yourself, as in --input NAME:FP32=@x.npy")
-    return of_config(model.config, source)
+    called = [each.config for each in called_models(repository, model) if each.config is not None]
+    return replace(of_config(model.config, source), contract=Contract.of_config(model.name, model.config, called))
