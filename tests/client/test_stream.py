@@ -281,6 +281,14 @@ def test_an_input_that_cannot_be_sent_is_one_sentence(streaming: Streaming, inpu
     assert streaming.requests == []
 
 
+def test_a_parameter_that_cannot_be_sent_is_one_sentence(streaming: Streaming, messages: Messages) -> None:
+    parameters: Any = {"k": {1, 2}}
+    for method in (TritonClient("texts").stream, TritonClient("texts").generate):
+        with messages.raises(ConfigurationError):
+            method(HI, parameters=parameters)
+    assert streaming.requests == []
+
+
 def test_an_input_id_is_not_the_identifier_of_the_request(
     streaming: Streaming, stream: Client, messages: Messages
 ) -> None:

@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.client.streaming_endpoint import HI, Client, Streaming, event, words
 
-from cdk_triton.client import AsyncTritonClient, TritonClient
-from cdk_triton.errors import (
-    CdkTritonError,
-    ConfigurationError,
-)
+from cdk_triton.client import AsyncResultStream, AsyncTritonClient, TritonClient
+from cdk_triton.errors import CdkTritonError, ConfigurationError
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -60,36 +57,45 @@ def test_open_streams_do_not_keep_other_requests_waiting(streaming: Streaming) -
     assert asyncio.run(asyncio.wait_for(main(), 20)) == ["c", "b"]
 
 
-@pytest.mark.parametrize("how", ["break", "close", "never read"])
+@pytest.mark.parametrize("how", ["break", "close", "with", "never read"])
 def test_a_caller_that_stops_reading_closes_the_connection(streaming: Streaming, how: str) -> None:
     streaming.parts = [event("x" * 100_000)] * 1000
     results = TritonClient("texts").stream(HI)
+    kept = [results] if how in ("close", "with") else []  # otherwise nothing refers to the stream any more
     if how == "break":
         for _ in results:
             break
     elif how == "close":
         next(results)
         results.close()
-        assert list(results) == []
+    elif how == "with":
+        with results:
+            next(results)
     del results
     gc.collect()
     assert streaming.left.wait(20)
+    assert [list(each) for each in kept] == [[] for _ in kept]
 
 
-@pytest.mark.parametrize("how", ["break", "close", "cancelled"])
+@pytest.mark.parametrize("how", ["break", "close", "with", "cancelled"])
 def test_a_caller_that_stops_reading_closes_the_connection_of_an_event_loop(streaming: Streaming, how: str) -> None:
     streaming.parts = [event("x" * 100_000)] * (1000 if how != "cancelled" else 1)
     if how == "cancelled":
         streaming.parts += [None, *[event("x" * 100_000)] * 1000]
 
     reading = asyncio.Event()
+    kept: list[AsyncResultStream] = []
 
     async def read(client: AsyncTritonClient) -> None:
         results = await client.stream(HI)
+        if how in ("close", "with"):
+            kept.append(results)
         if how == "close":
             await anext(results)
             results.close()
-            assert [result async for result in results] == []
+        elif how == "with":
+            async with results:
+                await anext(results)
         elif how == "break":
             async for _ in results:
                 break
@@ -108,6 +114,7 @@ def test_a_caller_that_stops_reading_closes_the_connection_of_an_event_loop(stre
             else:
                 await task
             assert await asyncio.to_thread(streaming.left.wait, 20)
+            assert [[result async for result in each] for each in kept] == [[] for _ in kept]
 
     asyncio.run(main())
 
