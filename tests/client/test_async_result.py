@@ -116,8 +116,9 @@ def test_a_large_request_goes_through_s3_under_a_key_of_its_own() -> None:
     client = TritonClient("queued", runtime, input_location="s3://b/async/input/", s3=s3)
     large = {"x": np.zeros(40_000, np.float32)}
     for _ in range(2):
-        client.submit(large)
+        client.submit(large, inference_id="mine", custom_attributes="tenant=7")
 
+    assert [(call["InferenceId"], call["CustomAttributes"]) for call in runtime.calls] == [("mine", "tenant=7")] * 2
     places = [call["InputLocation"] for call in runtime.calls]
     assert len(set(places)) == 2
     assert all(place.startswith("s3://b/async/input/") for place in places)

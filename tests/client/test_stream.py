@@ -101,8 +101,8 @@ BROKEN = [
     pytest.param([event("a"), ("InternalStreamFailure", "unknown")], InvocationError, id="InternalStreamFailure"),
     pytest.param([event("a"), "cut"], InvocationError, id="a broken connection"),
     pytest.param([event("a"), event("b")[:-9]], InvocationError, id="half an event"),
-    pytest.param([event("a"), b"data: [DONE]\n\n"], InvocationError, id="not an object"),
-    pytest.param([event("a"), b"data: {\n\n"], InvocationError, id="not JSON"),
+    pytest.param([event("a"), b"data: [1]\n\n"], InvocationError, id="not an object"),
+    pytest.param([event("a"), b"data: [DONE]\n\n"], InvocationError, id="not JSON"),
     pytest.param([event("a"), b'data: {"TEXT": [[1]]}\n\n'], InvocationError, id="not flat"),
 ]
 
