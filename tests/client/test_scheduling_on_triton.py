@@ -7,6 +7,8 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,18 +89,25 @@ class TritonPythonModel:
             answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", self.sums[of])]))
         return answers
 """
+# It answers with the place of each request in the order of execution. While the file `closed` is there, it waits.
 QUEUE = """
-import time
+import os, time
+import numpy as np
 import triton_python_backend_utils as pb_utils
 
 class TritonPythonModel:
+    def initialize(self, args):
+        self.count = 0
+
     def execute(self, requests):
-        answers = []
-        for request in requests:
-            x = pb_utils.get_input_tensor_by_name(request, "x")
-            time.sleep(float(x.as_numpy()[0, 0]))
-            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("y", x.as_numpy())]))
-        return answers
+        open("DIRECTORY/begun", "w").close()
+        while os.path.exists("DIRECTORY/closed"):
+            time.sleep(0.005)
+        return [self.answer() for _ in requests]
+
+    def answer(self):
+        self.count += 1
+        return pb_utils.InferenceResponse([pb_utils.Tensor("y", np.array([[self.count]], np.float32))])
 """
 MODELS = {"queue": QUEUE, "page": PAGE_MODEL.text}
 REPOSITORIES = {"page": ("page",), "sum": ("sum",), "slots": ("slots",), "text": ("text",), "front": ("front", "queue")}
@@ -127,7 +136,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (root / repository / name / "1").mkdir(parents=True)
             (root / repository / name / "config.pbtxt").write_text(CONFIGS[name])
             if name != "front":
-                (root / repository / name / "1/model.py").write_text(MODELS.get(name, SUM))
+                model = MODELS.get(name, SUM).replace("DIRECTORY", str(root))
+                (root / repository / name / "1/model.py").write_text(model)
         write_archive(root / repository, root / "s3/bucket" / f"{repository}.tar.gz")
     return root
 
@@ -151,6 +161,7 @@ def client(host: TritonHost, endpoint: Any, answer: Any) -> Callable[[str], Trit
 
     def of(name: str) -> TritonClient:
         def through_the_gateway(headers: Mapping[str, str], body: bytes) -> Any:
+            endpoint.requests.append(("", headers, {}))
             response = host.invoke(Invocation(name, headers, body))
             return answer(response.body, response.headers["Content-Type"], response.status, response.headers)
 
@@ -254,35 +265,61 @@ def test_an_identifier_that_triton_does_not_take(client: Callable[[str], TritonC
         client("sum").sequence(sequence_id)
 
 
-def test_a_high_priority_overtakes_in_the_queue_of_a_step(client: Callable[[str], TritonClient]) -> None:
+@pytest.fixture
+def answers_behind_a_busy_model(directory: Path, endpoint: Any) -> Iterator[Callable[..., list[Any]]]:
+    """Calls the first function, the others while the model is busy with it, and returns what they return or raise."""
+    closed, begun = directory / "closed", directory / "begun"
+
+    def eventually(condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < deadline
+            threading.Event().wait(0.01)
+
+    def answers(first: Callable[[], Any], *others: Callable[[], Any]) -> list[Any]:
+        before = len(endpoint.requests)
+        begun.unlink(missing_ok=True)
+        closed.touch()
+        with ThreadPoolExecutor(1 + len(others)) as pool:
+            try:
+                called = [pool.submit(first)]
+                eventually(begun.exists)
+                for number, each in enumerate(others, 2):
+                    called.append(pool.submit(each))
+                    eventually(lambda: len(endpoint.requests) == before + number)  # noqa: B023 - called at once
+                threading.Event().wait(0.5)  # no interface tells what is in the server's queue
+            finally:
+                closed.unlink(missing_ok=True)
+        return [each.exception() or each.result() for each in called]
+
+    yield answers
+    closed.unlink(missing_ok=True)
+
+
+def test_a_high_priority_overtakes_in_the_queue_of_a_step(
+    client: Callable[[str], TritonClient], answers_behind_a_busy_model: Callable[..., list[Any]]
+) -> None:
     front = client("front")
-    ended: list[int] = []
-
-    def ask(priority: int) -> None:
-        front.infer(x(0.2), priority=priority)
-        ended.append(priority)
-
-    threads = [threading.Thread(target=ask, args=(2,)) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-        time.sleep(0.03)
-    urgent = threading.Thread(target=ask, args=(1,))
-    urgent.start()
-    for thread in (*threads, urgent):
-        thread.join()
-    assert ended.index(1) <= 2
+    answers = answers_behind_a_busy_model(
+        *(partial(front.infer, x(0), priority=priority) for priority in (2, 2, 2, 2, 1))
+    )
+    places = [int(each["y"].item()) for each in answers]
+    assert sorted(places)[:2] == [places[0], places[-1]]
 
 
-def test_a_request_that_waits_too_long_is_rejected(client: Callable[[str], TritonClient], directory: Path) -> None:
+def test_a_request_that_waits_too_long_is_rejected(
+    client: Callable[[str], TritonClient], answers_behind_a_busy_model: Callable[..., list[Any]], directory: Path
+) -> None:
     front = client("front").for_repository(directory / "front")
-    busy = threading.Thread(target=front.infer, args=({"x": [[1.0]]},))
-    busy.start()
-    time.sleep(0.2)
-    try:
-        with pytest.raises(ModelError, match=r"[Tt]imeout expired"):
-            front.infer({"x": [[0.0]]}, queue_timeout_seconds=0.05)
-    finally:
-        busy.join()
+    x = {"x": [[0.0]]}
+    _, late, patient = answers_behind_a_busy_model(
+        partial(front.infer, x),
+        partial(front.infer, x, queue_timeout_seconds=0.05),
+        partial(front.infer, x, queue_timeout_seconds=50),
+    )
+    assert isinstance(late, ModelError)
+    assert "timeout expired" in str(late).lower()
+    assert patient["y"].shape == (1, 1)
     with pytest.raises(ConfigurationError, match="has no effect on model 'sum'"):
         client("sum").for_repository(directory / "sum").infer({"x": [[0.0]]}, queue_timeout_seconds=1)
 
