@@ -293,7 +293,7 @@ def test_an_endpoint_that_is_being_updated_is_not_measured(
     messages: Messages, run: Run, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = threading.Event()
-    monkeypatch.setattr(type(world.echo), "deploy", lambda self, endpoint: done.wait(60))
+    monkeypatch.setattr(type(world.echo), "deploy", lambda *_: done.wait(60))
     world.sagemaker.create_endpoint(EndpointName="slow", EndpointConfigName="image")
     try:
         found = run("bench", "slow", "--random")

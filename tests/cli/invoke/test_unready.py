@@ -24,7 +24,7 @@ def held(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Ev
     """Deployments of the local AWS wait until this is set; the endpoint `changing` goes with the test."""
     done = threading.Event()
     deploy = type(world.echo).deploy
-    monkeypatch.setattr(type(world.echo), "deploy", lambda self, endpoint: done.wait(60) and deploy(self, endpoint))
+    monkeypatch.setattr(type(world.echo), "deploy", lambda self, *given: done.wait(60) and deploy(self, *given))
     yield done
     done.set()
     waiter = world.sagemaker.get_waiter("endpoint_in_service")
