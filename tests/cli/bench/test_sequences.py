@@ -124,8 +124,9 @@ def test_a_load_numbers_its_sequences_itself(run: Run, world: World, messages: M
     messages.record("cdk-triton bench", found.said)
     cold = run("bench", "fleet", "--cold", "--target-model", "image", "--data", file)
     assert (cold.status, cold.said) == (2, found.said)
-    streamed = run("bench", "image", "--random", *LOAD, "--stream", "--priority", "2", "--sequence-length", "5")
+    streamed = run("bench", "image", "--random", *LOAD, "--stream", "--priority", "2", *SEQUENCES)
     assert streamed.status == 2
+    assert "--priority" in streamed.said
     messages.record("cdk-triton bench", streamed.said)
     assert len(world.echo.asked) == before
 
