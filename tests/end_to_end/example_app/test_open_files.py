@@ -59,7 +59,7 @@ def app(directory: Path) -> str:
     return f"{sys.executable} {directory / 'app.py'}"
 
 
-@pytest.mark.parametrize("command", [("ls",), ("diff", "TwoEnsembles"), ("destroy", "ImageClassification", "--force")])
+@pytest.mark.parametrize("command", [("diff", "TwoEnsembles"), ("destroy", "ImageClassification", "--force")])
 def test_command_opens_no_large_file(command: tuple[str, ...], example_app: Any, checkout: Path) -> None:
     with opened_files(checkout / "model_assets", example_app.directory / "cdk.out") as opened:
         example_app.cdk(*command, "--app", app(checkout))
