@@ -17,6 +17,7 @@ Which package does what; a package imports only those that come before it:
 
 * `process`: child processes and their environment variables;
 * `wire`: the wire formats of AWS's APIs;
+* `faults`: the faults of AWS that can be injected;
 * `endpoints`: SageMaker's endpoints, without the servers behind them;
 * `lambdas`: runs Lambda functions;
 * `cloudformation`: a strict CloudFormation, with one class for each resource type;
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from cdk_triton_local.aws import LocalAws
     from cdk_triton_local.clock import Clock
     from cdk_triton_local.daemon import Daemon, DaemonOptions, DaemonStatus
+    from cdk_triton_local.faults import fault_names
     from cdk_triton_local.logs import LogSelection
     from cdk_triton_local.process import conflicting_variables, no_proxy
     from cdk_triton_local.running import directory_option
@@ -62,6 +64,7 @@ __all__ = [
     "LogSelection",
     "conflicting_variables",
     "directory_option",
+    "fault_names",
     "no_proxy",
     "process",
 ]

@@ -12,8 +12,7 @@ import math
 import os
 import secrets
 import threading
-import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -21,12 +20,14 @@ from typing import TYPE_CHECKING, Any
 from cdk_triton.errors import LocalError
 from cdk_triton_local.clock import Clock, Waits
 from cdk_triton_local.endpoints import EndpointHost
+from cdk_triton_local.faults import Faults, ServiceError
 from cdk_triton_local.process import (
     CALLER,
     CLOUDFORMATION,
     CLOUDWATCH,
     EVENTBRIDGE,
     ITSELF,
+    Call,
     Principals,
     conflicting_variables,
     endpoint_variables,
@@ -36,7 +37,7 @@ from cdk_triton_local.running import directory_option
 
 if TYPE_CHECKING:
     from cdk_triton_local.cloudformation import Mailbox
-    from cdk_triton_local.front import Call, SignedRequest
+    from cdk_triton_local.front import SignedRequest
     from cdk_triton_local.lambdas import Executions
     from cdk_triton_local.services import Alarms, MetricValues
 
@@ -53,6 +54,8 @@ _OF_NO_USER = {
 
 _WATCH_SECONDS = 10.0  # the shortest period of an alarm
 _MINUTE = 60
+_SHORTENED_SECONDS = 0.05
+"""The longest pause between two attempts or polls while faults are injected."""
 
 _running = threading.Lock()
 
@@ -87,9 +90,11 @@ class LocalAws:
         host_factory: makes the host that runs endpoints; by default one with real tritonservers.
         log: called with one line per event.
         clock: a clock of your own, which you can move; by default one that runs.
+        faults: the faults of AWS that it has from the start; see `inject`.
 
     Attributes:
         clock: see the argument.
+        faults: those that are injected now.
         on_call: called with each call of a service before it is answered; None by default. It may be set for all
             instances, because tests record the calls of any local AWS.
 
@@ -110,6 +115,7 @@ class LocalAws:
         host_factory: HostFactory = _triton_host,
         log: Callable[[str], None] = lambda line: None,
         clock: Clock | None = None,
+        faults: Sequence[str] = (),
     ) -> None:
         self.clock = Clock() if clock is None else clock
         self.directory = directory
@@ -125,6 +131,8 @@ class LocalAws:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._close: list[Callable[[], Any]] = []
+        self.faults = Faults()
+        self._injected = faults
 
     def __enter__(self) -> LocalAws:
         self.start()
@@ -212,29 +220,40 @@ class LocalAws:
         return boto3.session.Session(botocore_session=botocore.session.Session(_OF_NO_USER), region_name=self.region)
 
     def invoke_function(self, function: str, event: Any, principal: str = CALLER) -> Any:
-        """Run a Lambda function for a principal; see `cdk_triton_local.lambdas.LambdaRuntime.invoke`."""
-        from cdk_triton_local.front import Call
+        """Run a Lambda function for a principal; see `cdk_triton_local.lambdas.LambdaRuntime.invoke`.
 
-        if self.on_call is not None:
-            self.on_call(Call(principal, "lambda", "Invoke", {"FunctionName": function}))
-        return self._lambdas.invoke(function, event)
+        Raises:
+            NotRunError: Lambda rejects the call for now, too.
+        """
+        from cdk_triton_local.lambdas import NotRunError
+
+        error = self._reported(Call(principal, "lambda", "Invoke", {"FunctionName": function}))
+        result = self._lambdas.invoke(function, event) if error is None or error.is_late else None
+        if error is not None:
+            raise NotRunError(error.code, error.status, error.message)
+        return result
 
     @property
     def executions(self) -> Executions:
         """The concurrent executions of Lambda functions."""
         return self._lambdas.executions
 
-    def make_functions_inactive(self, pending_seconds: float) -> None:
-        """Make all Lambda functions inactive, as if nobody had called them for weeks.
+    def inject(self, *faults: str, seed: int | None = None) -> Faults:
+        """Inject faults from now on, instead of those before; see `cdk_triton_local.faults.Faults`.
 
-        The first call of each function fails and begins to activate it.
+        While there are any, functions and state machines do not wait.
 
         Args:
-            pending_seconds: how long further calls of the function fail after the first one.
+            faults: their names; none for an AWS without faults.
+            seed: see `Faults`.
+
+        Raises:
+            LocalError: there is no such fault.
         """
-        pages = self.client("lambda").get_paginator("list_functions").paginate()
-        names = [each["FunctionName"] for page in pages for each in page["Functions"]]
-        self._lambdas.inactive.add(names, pending_seconds)
+        self.faults = Faults(faults, seed, self._lambdas.roles)
+        self._lambdas.skips_pauses = bool(self.faults)
+        self._routes.on_request = self._read if self.faults or self.on_call is not None else None
+        return self.faults
 
     def open_mailbox(self) -> Mailbox:
         """A place where a custom resource can PUT its answer."""
@@ -242,7 +261,7 @@ class LocalAws:
 
     def sleep(self, seconds: float) -> None:
         """Wait, or raise LocalError if this AWS is being stopped."""
-        if self._stopping.wait(seconds):
+        if self._stopping.wait(min(seconds, _SHORTENED_SECONDS) if self.faults else seconds):
             raise LocalError("the local AWS is being stopped")
 
     def _variables(self) -> dict[str, str]:
@@ -252,30 +271,21 @@ class LocalAws:
         """Our own secret, or one that IAM or STS has issued."""
         return issued(key) if self._principals.of_key(key) is None else self._secret
 
-    def _read(self, request: SignedRequest) -> None:
-        """Report the call of a request."""
+    def _read(self, request: SignedRequest) -> ServiceError | None:
+        """Report the call of a request; returns the error that it gets."""
         from cdk_triton_local.front import key_and_service, read_call
 
         key, service = key_and_service(request)
         call = read_call(self._principals.of_key(key) or CALLER, request, service)
-        if call is not None and self.on_call is not None:
+        error = None if call is None else self._reported(call)
+        if error is not None:
+            request.body()  # a client that still sends it would not read the error
+        return error
+
+    def _reported(self, call: Call) -> ServiceError | None:
+        if self.on_call is not None:
             self.on_call(call)
-
-    def _put_function_log(self, function: str, text: str) -> None:
-        """Not with the role of the function: moto does not keep a LoggingConfig, so AWS may have another log group."""
-        from cdk_triton_local.jobs import open_log_stream
-
-        logs, stamp = self.client("logs", ITSELF), int(time.time() * 1000)
-        place = {
-            "logGroupName": f"/aws/lambda/{function}",
-            "logStreamName": f"{time.strftime('%Y/%m/%d')}/[$LATEST]local",
-        }
-        events = [{"timestamp": stamp, "message": line} for line in text.splitlines() if line]
-        try:
-            logs.put_log_events(**place, logEvents=events)
-        except logs.exceptions.ResourceNotFoundException:
-            open_log_stream(logs, place["logGroupName"], place["logStreamName"])
-            logs.put_log_events(**place, logEvents=events)
+        return self.faults.error(call)
 
     def _watch(self, values: MetricValues, alarms: Alarms) -> Waits:
         """Publish metrics, and evaluate alarms."""
@@ -313,7 +323,7 @@ class LocalAws:
         from cdk_triton_local.endpoints.metrics import EndpointMetrics
         from cdk_triton_local.endpoints.operations import EndpointOperations
         from cdk_triton_local.front import Routes, Server, Signatures
-        from cdk_triton_local.jobs import CodeBuild, LocalContext, Processing
+        from cdk_triton_local.jobs import CodeBuild, LocalContext, Processing, put_function_log
         from cdk_triton_local.lambdas import LambdaRuntime
         from cdk_triton_local.moto_state import MotoState
         from cdk_triton_local.services import (
@@ -333,7 +343,6 @@ class LocalAws:
             lambda key: self._secret_of(key, state.issued_secret), directory_option(self.directory.absolute())
         )
         self._routes = Routes(state, signatures, self.log)
-        self._routes.on_request = None if self.on_call is None else self._read
         server = Server(self._routes, self._port)
         self._close.append(server.stop)
         self.url = server.url
@@ -342,8 +351,9 @@ class LocalAws:
             self.directory,
             lambda role: {**variables, **self._principals.credentials(role)},
             state.function,
-            self._put_function_log,
+            lambda function, text: put_function_log(self.client("logs", ITSELF), function, text),
         )
+        self.inject(*self._injected)
         context = LocalContext(
             self.directory.absolute(),
             self.region,
@@ -361,7 +371,7 @@ class LocalAws:
         engine = TemplateEngine(deploying, region=self.region, account=self.account, log=self.log)
         self._routes.cloudformation = CloudFormationApi(engine, deploying)
         self._routes.lambdas = self._lambdas
-        self._close.append(state.let_machines_use(self.client))
+        self._close.append(state.let_machines_use(self.client, self.sleep))
         self._routes.state_machines = StateMachines(
             lambda: self.client("stepfunctions", ITSELF), self.invoke_function, self.sleep, self.log
         )
@@ -425,6 +435,10 @@ class _DeployingServices:
     def invoke_function(self, function: str, event: Mapping[str, Any]) -> Any:
         """See `Services`."""
         return self._aws.invoke_function(function, event, CLOUDFORMATION)
+
+    def deliveries(self) -> int:
+        """See `Services`."""
+        return self._aws.faults.deliveries()
 
     @property
     def executions(self) -> Executions:

@@ -52,6 +52,7 @@ class DaemonOptions:
         max_loaded_models: how many target models a variant of a multi-model endpoint keeps loaded.
         listen_on_all_interfaces: whether tritonserver listens on every interface instead of loopback only, for systems
             on which it cannot be limited.
+        faults: the names of the faults of AWS that it has, with commas between them; see `cdk_triton_local.faults`.
     """
 
     port: int = 0
@@ -59,6 +60,7 @@ class DaemonOptions:
     account: str = "123456789012"
     max_loaded_models: int = 4
     listen_on_all_interfaces: bool = False
+    faults: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ class Daemon:
                 account=options.account,
                 host_factory=lambda aws: _host(aws, options),
                 log=log_line,
+                faults=[name for name in options.faults.split(",") if name],
             )
             previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cdk_triton_local import faults
 from cdk_triton_local.cloudformation.api import OPERATIONS
 from cdk_triton_local.cloudformation.resource_types import is_custom, registered
 from cdk_triton_local.jobs import codebuild, processing
@@ -25,11 +26,9 @@ DIFFERENCES = {
         "All Lambda functions together have 10 concurrent executions, as in a new account.",
         "IAM, bucket, queue and key policies are recorded, but never enforced. Nothing is encrypted. So the check of a "
         "role by CreateModel or CreateProcessingJob in a VPC is missing, too.",
-        "A function stays active however long nobody calls it. Tests can make all functions inactive "
-        "(`LocalAws.make_functions_inactive`): each one then rejects its first call, and later calls until its "
-        "resources are back, but GetFunction still reports `Active`.",
-        "VPC endpoints are recorded only, so no request to another region fails because of them. The resource policy "
-        "of CloudWatch Logs has no limit.",
+        "Nothing is cold, throttled or late, unless you start the local AWS with [faults](#faults). A function that is "
+        "inactive then is still `Active` in GetFunction.",
+        "VPC endpoints are recorded only, so no request to another region fails because of them.",
         "Auto scaling, alarms, schedules and lifecycle rules are recorded, but never act.",
         "The state is in memory and is lost when the process ends. S3 objects above 5 MB are in unnamed temporary "
         "files.",
@@ -171,6 +170,14 @@ def markdown() -> str:
         "member that is not modelled.",
         "",
         *(f"* {service}: {', '.join(f'`{name}`' for name in names)}" for service, names in jobs.items()),
+        "",
+        "## Faults",
+        "",
+        "`cdk-triton local up --faults NAME[,NAME]` gives the local AWS faults that AWS documents. Calls of the",
+        "services themselves have none, because AWS repeats them. While there is any fault, functions and state",
+        "machines do not wait between two attempts: their clocks move on instead.",
+        "",
+        *faults.markdown(),
         "",
         "## Differences from AWS",
         "",

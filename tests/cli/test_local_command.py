@@ -113,6 +113,7 @@ HERE = Path(".cdk-triton/local")
         (["up", "--account", "000000000001"], ("run", HERE, DaemonOptions(account="000000000001"))),
         (["up", "--max-loaded-models", "2"], ("run", HERE, DaemonOptions(max_loaded_models=2))),
         (["up", "--listen-on-all-interfaces"], ("run", HERE, DaemonOptions(listen_on_all_interfaces=True))),
+        (["up", "--faults", "throttling,new-roles"], ("run", HERE, DaemonOptions(faults="throttling,new-roles"))),
         (["logs"], ("logs", HERE, LogSelection(), False)),
         (["logs", "-f"], ("logs", HERE, LogSelection(), True)),
         (["logs", "--follow", "--directory", "elsewhere"], ("logs", Path("elsewhere"), LogSelection(), True)),
@@ -284,6 +285,7 @@ def test_down_without_one_is_no_failure(messages: Messages, run: Any, daemon: ty
         pytest.param(["--max-loaded-models", "0"], id="no model"),
         pytest.param(["--account", "12"], id="short account"),
         pytest.param(["--region", "mars"], id="no region"),
+        pytest.param(["--faults", "throttling,rain"], id="no fault"),
         pytest.param(["--detached"], id="unknown option"),
     ],
 )

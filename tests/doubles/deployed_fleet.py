@@ -16,7 +16,7 @@ from cdk_triton import ServingPlatform, TritonMultiModel
 from cdk_triton.protocol import layout
 from cdk_triton_local.aws import LocalAws
 
-__all__ = ["DeployedFleet"]
+__all__ = ["DeployedFleet", "publish_assets"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,7 +50,7 @@ class DeployedFleet:
         self.fleet.add_publisher(**publisher)
         extend(stack, self.fleet)
         app.synth()
-        self._publish_assets(directory / "cdk.out")
+        publish_assets(self.s3, directory / "cdk.out", "Serving")
         self._deploy(directory / "cdk.out" / "Serving.template.json")
         found = aws.client("cloudformation").describe_stack_resources(StackName="Serving")["StackResources"]
 
@@ -62,17 +62,6 @@ class DeployedFleet:
 
         self.bucket = physical("AWS::S3::Bucket", "TritonArtifacts")
         self.machine = physical("AWS::StepFunctions::StateMachine", "FleetPublisher")
-
-    def _publish_assets(self, assembly: Path) -> None:
-        """As the CDK CLI does."""
-        for asset in json.loads((assembly / "Serving.assets.json").read_text())["files"].values():
-            source = assembly / asset["source"]["path"]
-            (place,) = asset["destinations"].values()
-            bucket = place["bucketName"]
-            if not [each for each in self.s3.list_buckets()["Buckets"] if each["Name"] == bucket]:
-                self.s3.create_bucket(Bucket=bucket)
-            body = _zipped(source) if source.is_dir() else source.read_bytes()
-            self.s3.put_object(Bucket=bucket, Key=place["objectKey"], Body=body)
 
     def _deploy(self, template: Path) -> None:
         client = self.aws.client("cloudformation")
@@ -109,6 +98,22 @@ class DeployedFleet:
     def _versions(self) -> list[dict[str, Any]]:
         pages = self.s3.get_paginator("list_object_versions").paginate(Bucket=self.bucket)
         return [each for page in pages for each in page.get("Versions", [])]
+
+
+def publish_assets(s3: Any, assembly: Path, stack: str) -> None:
+    """Upload the assets of a stack, as the CDK CLI does."""
+    buckets = {each["Name"] for each in s3.list_buckets()["Buckets"]}
+    for asset in json.loads((assembly / f"{stack}.assets.json").read_text())["files"].values():
+        source = assembly / asset["source"]["path"]
+        (place,) = asset["destinations"].values()
+        if place["bucketName"] not in buckets:
+            s3.create_bucket(Bucket=place["bucketName"])
+            buckets.add(place["bucketName"])
+        s3.put_object(
+            Bucket=place["bucketName"],
+            Key=place["objectKey"],
+            Body=_zipped(source) if source.is_dir() else source.read_bytes(),
+        )
 
 
 def _zipped(directory: Path) -> bytes:

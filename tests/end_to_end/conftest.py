@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from tests.permissions.judging import Decision
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--mixes", type=int, metavar="N", help="how many random mixes of faults are injected")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _judged(request: pytest.FixtureRequest) -> Iterator[None]:
     """Judge the calls of a file at its end, after its local AWS has stopped."""

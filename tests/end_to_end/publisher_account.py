@@ -60,8 +60,10 @@ class Account(DeployedFleet):
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     directory = tmp_path_factory.mktemp("publisher")
-    with LocalAws(directory / "aws") as aws:
-        yield Account(aws, directory)
+    with LocalAws(directory / "aws", faults=["full-log-policy"]) as aws:
+        account = Account(aws, directory)
+        aws.inject()
+        yield account
 
 
 @pytest.fixture

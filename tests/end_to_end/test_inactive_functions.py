@@ -24,7 +24,6 @@ HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"
 ASSETS = "assets"
 MODEL = "class TritonPythonModel:\n    def execute(self, requests):\n        return []\n"
-PENDING_SECONDS = 2.0
 
 
 class Account:
@@ -68,11 +67,11 @@ def _account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 
 def test_a_change_is_deployed_and_the_stack_is_destroyed(account: Account) -> None:
     before = account.endpoint_config()
-    account.aws.make_functions_inactive(PENDING_SECONDS)
+    account.aws.inject("inactive-functions")
     account.deploy("changed")
     assert account.endpoint_config() != before
 
-    account.aws.make_functions_inactive(PENDING_SECONDS)
+    account.aws.inject("inactive-functions")
     account.cdk("changed", "destroy", "--force")
     assert account.aws.client("sagemaker").list_endpoints()["Endpoints"] == []
 
@@ -82,7 +81,7 @@ def test_artifacts_are_built_beforehand(account: Account, run: Run, monkeypatch:
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
     monkeypatch.setattr(running, "_CALL_PAUSE_SECONDS", 0.5)
-    account.aws.make_functions_inactive(PENDING_SECONDS)
+    account.aws.inject("inactive-functions")
 
     outcome = run("artifacts", "build", "Served", "--store", "Home", "--app", account.assemblies / "first")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 from tests.cli.conftest import PROGRAM, run
+from tests.end_to_end.faults import GROUPS
 from tests.end_to_end.publisher_account import FLEET, Account, Run, account, deployed
 
 from cdk_triton.cli.fleet import place, publishing, uploads
@@ -178,10 +179,16 @@ def test_a_command_goes_on_after_the_connection_was_lost(
 
 
 @pytest.mark.slow
-def test_functions_that_nobody_called_for_weeks_are_awaited(account: Account, run: Run) -> None:
-    manifest = account.manifest("tenant-18")
-    account.aws.make_functions_inactive(2)
+@pytest.mark.parametrize("faults", GROUPS, ids=" ".join)
+def test_the_faults_of_aws_are_waited_for(account: Account, run: Run, faults: list[str]) -> None:
+    ensemble = f"under-{faults[0]}"
+    manifest, before = account.manifest(ensemble), len(account.executions())
+    injected = account.aws.inject(*faults)
 
     found = run("fleet", "publish", manifest, *FLEET)
 
-    assert (found.status, found.out.splitlines()[-1]) == (0, "1 published")
+    account.aws.inject()
+    assert (found.status, found.out.splitlines()[-1]) == (0, "1 published"), found.err
+    assert account.current()[ensemble] == account.target(ensemble)
+    assert len(account.executions()) == before + 1
+    assert injected.injected

@@ -16,7 +16,7 @@ from cdk_triton_local.process import CALLER, CLOUDFORMATION, ITSELF
 if TYPE_CHECKING:
     from tests.permissions.account import Account
 
-    from cdk_triton_local.front import Call
+    from cdk_triton_local.process import Call
 
 __all__ = ["Recording"]
 

@@ -18,7 +18,7 @@ from tests.permissions.judging import Request
 if TYPE_CHECKING:
     from tests.permissions.account import Account
 
-    from cdk_triton_local.front import Call
+    from cdk_triton_local.process import Call
 
 __all__ = ["IAM_SERVICES", "S3_ACTIONS", "passed_roles", "requests_of"]
 

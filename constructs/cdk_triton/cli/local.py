@@ -76,13 +76,23 @@ def up(
     listen_on_all_interfaces: Annotated[
         bool, typer.Option("--listen-on-all-interfaces", help="Let tritonserver listen beyond loopback.")
     ] = False,
+    faults: Annotated[
+        str, typer.Option(metavar="NAME[,NAME]", help="Faults of AWS to inject, such as throttling or new-roles.")
+    ] = "",
 ) -> None:
     """Start the local AWS, and print the variables for the AWS SDKs and the cdk CLI as lines for a shell."""
     with _false_on_failure() if detach else nullcontext():
         require_extra(_EXTRA, "`cdk-triton local`")
         from cdk_triton_local import DaemonOptions
 
-        options = DaemonOptions(port, _checked_region(region), account, max_loaded_models, listen_on_all_interfaces)
+        options = DaemonOptions(
+            port,
+            _checked_region(region),
+            account,
+            max_loaded_models,
+            listen_on_all_interfaces,
+            _checked_faults(faults),
+        )
         daemon = _daemon(directory)
         typer.echo("starting the local AWS ...", err=True)
         if detach:
@@ -283,6 +293,17 @@ def _checked_region(region: str) -> str:
             param_hint="'--region'",
         ) from None
     return region
+
+
+def _checked_faults(names: str) -> str:
+    from cdk_triton_local import fault_names
+
+    for name in filter(None, names.split(",")):
+        if name not in fault_names():
+            raise typer.BadParameter(
+                f"'{name}' is not a fault; use one of {', '.join(fault_names())}.", param_hint="'--faults'"
+            )
+    return names
 
 
 def _tell_of_the_foreground(status: DaemonStatus, in_background: str) -> None:

@@ -6,8 +6,8 @@
 * `calls` reads the operation and the parameters of a request.
 """
 
-from cdk_triton_local.front.calls import Call, read_call
+from cdk_triton_local.front.calls import read_call
 from cdk_triton_local.front.server import Routes, Server
 from cdk_triton_local.front.signatures import Signatures, SignedRequest, key_and_service
 
-__all__ = ["Call", "Routes", "Server", "Signatures", "SignedRequest", "key_and_service", "read_call"]
+__all__ = ["Routes", "Server", "Signatures", "SignedRequest", "key_and_service", "read_call"]

@@ -1,33 +1,15 @@
-"""The calls that AWS would authorize: who calls which operation of a service, with which parameters."""
+"""Reads the call of a request, which AWS would authorize."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 from cdk_triton_local.front.signatures import SignedRequest
+from cdk_triton_local.process import Call
 
-__all__ = ["Call", "read_call"]
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of a service.
-
-    Attributes:
-        principal: see `process.Principals`.
-        service: as boto3 calls it.
-        operation: as in the API reference, such as `PutObject`.
-        parameters: its parameters by their names in the API reference, without contents of objects.
-    """
-
-    principal: str
-    service: str
-    operation: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+__all__ = ["read_call"]
 
 
 _CLIENTS: Final = {

@@ -30,6 +30,7 @@ from werkzeug.wrappers import Response as WsgiResponse
 
 from cdk_triton.sagemaker import limits
 from cdk_triton_local.endpoints import BrokenStreamError, EndpointHost, Invocation, Response, StreamedResponse
+from cdk_triton_local.faults import ServiceError
 from cdk_triton_local.front.signatures import Signatures, SignedRequest
 from cdk_triton_local.wire import event_stream
 
@@ -57,7 +58,7 @@ class Application(Protocol):
     """The WSGI application that answers a connection's requests, with the parts that answer invocations."""
 
     signatures: Signatures
-    on_request: Callable[[SignedRequest], None] | None
+    on_request: Callable[[SignedRequest], ServiceError | None] | None
     host: EndpointHost
     submit: Callable[[Invocation], Response]
 
@@ -106,8 +107,8 @@ class _Connection(MotoRequestHandler):
             self.close_connection = True  # the client has hung up
             return
         headers = _header_values(self.headers)
-        if fault := self._fault(SignedRequest("POST", self.path, headers, lambda: body)):
-            self._send(_denial(fault, headers))
+        if rejection := self._error(SignedRequest("POST", self.path, headers, lambda: body)):
+            self._send(_error_response(rejection, headers))
             return
         invocation = Invocation(unquote(path["endpoint"]), headers, body)
         if path["operation"] == "invocations-response-stream":
@@ -151,10 +152,11 @@ class _Connection(MotoRequestHandler):
         """Answer any other request."""
         headers = _header_values(self.headers)
         body = functools.cache(self._plain_body)
+        error = None
         if not self.path.startswith(MAILBOX):
-            request = SignedRequest(self.command, self.path, headers, body)
-            if fault := self._fault(request):
-                self._send(_denial(fault, headers), last=True)
+            error = self._error(SignedRequest(self.command, self.path, headers, body))
+            if error is not None and not error.is_late:
+                self._send_error(error, headers, last=True)
                 return
         if "Transfer-Encoding" in headers:
             super().run_wsgi()  # werkzeug reads the chunks, and closes the connection
@@ -167,13 +169,21 @@ class _Connection(MotoRequestHandler):
             content = b"".join(answer.iter_encoded())
         finally:
             answer.close()
-        self._send(Response(answer.status_code, dict(answer.headers), content))
+        if error is not None:
+            self._send_error(error, headers)
+        else:
+            self._send(Response(answer.status_code, dict(answer.headers), content))
 
-    def _fault(self, request: SignedRequest) -> str | None:
+    def _error(self, request: SignedRequest) -> ServiceError | None:
         fault = self._application.signatures.fault(request)
-        if fault is None and self._application.on_request is not None:
-            self._application.on_request(request)
-        return fault
+        if fault is not None:
+            return ServiceError("InvalidClientTokenId", 403, fault)
+        on_request = self._application.on_request
+        return None if on_request is None else on_request(request)
+
+    def _send_error(self, error: ServiceError, headers: Mapping[str, str], *, last: bool = False) -> None:
+        response = _error_response(error, headers)
+        self._send(replace(response, body=b"") if self.command == "HEAD" else response, last=last)
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
         """Log nothing: the services log what matters."""
@@ -311,13 +321,13 @@ def _header_values(headers: Message) -> dict[str, str]:
     return joined
 
 
-def _denial(message: str, headers: Mapping[str, str]) -> Response:
+def _error_response(error: ServiceError, headers: Mapping[str, str]) -> Response:
     """As JSON or XML, as the client expects it."""
-    code = "InvalidClientTokenId"
     query = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
     if query or "/s3/" in headers.get("authorization", ""):
-        fault = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
+        fault = f"<Error><Code>{error.code}</Code><Message>{escape(error.message)}</Message></Error>"
         body = f"<ErrorResponse>{fault}</ErrorResponse>" if query else fault
-        return Response(403, {"Content-Type": "text/xml"}, body.encode())
-    members = json.dumps({"__type": code, "message": message, "Message": message})
-    return Response(403, {"Content-Type": "application/json", "x-amzn-ErrorType": code}, members.encode())
+        return Response(error.status, {"Content-Type": "text/xml"}, body.encode())
+    members = json.dumps({"__type": error.code, "message": error.message, "Message": error.message})
+    json_headers = {"Content-Type": "application/json", "x-amzn-ErrorType": error.code}
+    return Response(error.status, json_headers, members.encode())

@@ -27,6 +27,7 @@ from cdk_triton_local.endpoints import EndpointHost, Invocation
 from cdk_triton_local.endpoints import Response as Answer
 from cdk_triton_local.endpoints.components import ComponentOperations
 from cdk_triton_local.endpoints.operations import EndpointOperations, SageMakerError
+from cdk_triton_local.faults import ServiceError
 from cdk_triton_local.front.connection import HOST, MAILBOX, Listener
 from cdk_triton_local.front.signatures import Signatures, SignedRequest
 from cdk_triton_local.lambdas import FunctionError, NotRunError
@@ -92,7 +93,8 @@ class Routes:
 
     Attributes:
         signatures: the argument.
-        on_request: called with each request that is signed correctly, before it is answered; None by default.
+        on_request: called with each request that is signed correctly, before it is answered; None by default. If it
+            returns an error, this is the answer.
         cloudformation: set before the server is started, like the attributes after it, because some need its URL.
     """
 
@@ -115,7 +117,7 @@ class Routes:
         log: Callable[[str], None],
     ) -> None:
         self.signatures = signatures
-        self.on_request: Callable[[SignedRequest], None] | None = None
+        self.on_request: Callable[[SignedRequest], ServiceError | None] | None = None
         self._log = log
         self._moto = moto
         self._mailboxes: dict[str, ResponseMailbox] = {}

@@ -8,7 +8,7 @@
 
 from cdk_triton_local.jobs.codebuild import CodeBuild
 from cdk_triton_local.jobs.context import LocalContext
-from cdk_triton_local.jobs.log import open_log_stream
+from cdk_triton_local.jobs.log import put_function_log
 from cdk_triton_local.jobs.processing import Processing
 
-__all__ = ["CodeBuild", "LocalContext", "Processing", "open_log_stream"]
+__all__ = ["CodeBuild", "LocalContext", "Processing", "put_function_log"]

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from botocore.exceptions import ClientError
 
-__all__ = ["JobLog", "open_log_stream"]
+__all__ = ["JobLog", "put_function_log"]
 
 _MAX_EVENT_BYTES = 256 * 1024 - 26
 """Longest log event here, in bytes; the API takes 26 more as overhead (PutLogEvents)."""
@@ -18,7 +18,26 @@ _MAX_BATCH = 10_000
 """Most events of one PutLogEvents."""
 
 
-def open_log_stream(logs: Any, group: str, stream: str) -> None:
+def put_function_log(logs: Any, function: str, text: str) -> None:
+    """Write what a Lambda function printed.
+
+    Args:
+        logs: a boto3 client of CloudWatch Logs, not with the role of the function: moto does not keep a LoggingConfig,
+            so AWS may have another log group.
+        function: its name.
+        text: its lines.
+    """
+    stamp = int(time.time() * 1000)
+    group, stream = f"/aws/lambda/{function}", f"{time.strftime('%Y/%m/%d')}/[$LATEST]local"
+    events = [{"timestamp": stamp, "message": line} for line in text.splitlines() if line]
+    try:
+        logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
+    except logs.exceptions.ResourceNotFoundException:
+        _open_log_stream(logs, group, stream)
+        logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
+
+
+def _open_log_stream(logs: Any, group: str, stream: str) -> None:
     """Create a log stream, and its log group only if there is none: a role may be allowed only the first."""
     with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
         try:
@@ -46,7 +65,7 @@ class JobLog:
         self._partial = b""
         file.parent.mkdir(parents=True, exist_ok=True)
         self._file: IO[bytes] = file.open("ab")
-        open_log_stream(logs, group, stream)
+        _open_log_stream(logs, group, stream)
 
     def __enter__(self) -> JobLog:
         return self

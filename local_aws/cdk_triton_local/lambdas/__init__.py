@@ -2,7 +2,6 @@
 
 * `runtime` starts the processes, sends them events and ends them at their timeout;
 * `executions` counts how many run at once, and rejects more than a new account has;
-* `inactive` rejects the first calls of functions that nobody has called for weeks;
 * `_bootstrap` is the program of such a process: it imports the handler and calls it.
 """
 

@@ -1,6 +1,7 @@
 """The process of one Lambda function; started by `cdk_triton_local.lambdas`, as a script.
 
-Usage: `python _bootstrap.py SOCKET ARN`. Reads one JSON object per line from the socket (`event`, `deadline`)
+Usage: `python _bootstrap.py SOCKET ARN`. Reads one JSON object per line from the socket (`event`,
+`seconds` until it is ended, `skip`: whether its pauses are skipped)
 and answers each with one line: `{"result": …}` or `{"error": {"errorMessage", "errorType", "stackTrace"}}`, as Lambda's
 Python runtime reports failures. The output of the function goes to its log. Standard library only.
 """
@@ -13,6 +14,7 @@ import json
 import os
 import socket
 import sys
+import threading
 import time
 import traceback
 import uuid
@@ -38,6 +40,30 @@ class Context:
         return max(0, int((self._deadline - time.time()) * 1000))
 
 
+class Clock:
+    """The time of a function whose pauses are skipped: it goes on by each pause at once.
+
+    Threads that pause together skip the time once.
+    """
+
+    def __init__(self) -> None:
+        self._skipped = 0.0
+        self._lock = threading.Lock()
+        self._time, self._monotonic, self._sleep = time.time, time.monotonic, time.sleep
+
+    def install(self) -> None:
+        """Replace the functions of `time`, which botocore calls between two attempts, too."""
+        time.time = lambda: self._time() + self._skipped
+        time.monotonic = lambda: self._monotonic() + self._skipped
+        time.sleep = self._skip  # type: ignore[assignment]  # nobody sleeps for an object with __index__
+
+    def _skip(self, seconds: float) -> None:
+        until = self._monotonic() + self._skipped + seconds
+        self._sleep(0.001)  # other threads go on
+        with self._lock:
+            self._skipped = max(self._skipped, until - self._monotonic())
+
+
 def main(address: str, arn: str) -> None:
     """Answer events until the other side closes the socket."""
     # A line is one write, so that the lines of two processes of a function do not mix in the log that they share.
@@ -49,9 +75,13 @@ def main(address: str, arn: str) -> None:
     channel = socket.socket(socket.AF_UNIX)
     channel.connect(address)
     stream = channel.makefile("rwb")
+    clock = None
     for line in stream:
         request = json.loads(line)
-        context = Context(arn, request["deadline"])
+        if request["skip"] and clock is None:
+            clock = Clock()
+            clock.install()
+        context = Context(arn, time.time() + request["seconds"])
         try:
             handler = handler or load()
             answer = json.dumps({"result": handler(request["event"], context)})

@@ -4,8 +4,7 @@ A function has what it would have in Lambda: its own modules, its own environmen
 of this process. Its process stays warm between invocations; a call that comes while it is busy gets another process.
 moto keeps a function's settings and code. The runtime reads them at each invocation, so an update takes effect at once.
 
-All functions together have as many concurrent executions as those of a new account (`executions`), and a function can
-be made inactive (`inactive`).
+All functions together have as many concurrent executions as those of a new account (`executions`).
 
 Memory limits, layers, and any runtime but Python are not modelled (functions
 run on the interpreter that runs this process, whatever version they name).
@@ -34,7 +33,6 @@ from typing import IO, Any
 
 from cdk_triton.errors import LocalError
 from cdk_triton_local.lambdas.executions import Executions
-from cdk_triton_local.lambdas.inactive import InactiveFunctions
 from cdk_triton_local.process import Child, child_environment, start
 
 __all__ = ["FunctionCode", "FunctionError", "LambdaRuntime"]
@@ -101,7 +99,8 @@ class LambdaRuntime:
 
     Attributes:
         executions: the executions of all functions that run at once.
-        inactive: the functions that a call has to activate first.
+        roles: the roles of all functions that have been invoked.
+        skips_pauses: whether functions that sleep go on at once, with a clock that has moved on.
     """
 
     def __init__(
@@ -112,7 +111,8 @@ class LambdaRuntime:
         publish: Callable[[str, str], None] = lambda name, text: None,
     ) -> None:
         self.executions = Executions()
-        self.inactive = InactiveFunctions()
+        self.skips_pauses = False
+        self.roles: set[str] = set()
         self._directory = directory
         self._environment = environment
         self._look_up = look_up
@@ -130,7 +130,7 @@ class LambdaRuntime:
 
         Raises:
             FunctionError: the function failed.
-            NotRunError: too many run at once, or the function is inactive.
+            NotRunError: too many run at once.
             LocalError: there is no such function, its runtime is not supported here, or its process cannot be started.
         """
         name = function.split(":function:")[-1].split(":")[0]
@@ -141,11 +141,11 @@ class LambdaRuntime:
             raise LocalError(
                 f"Lambda function {name!r} has the runtime {code.runtime!r}; only Python functions run in the local AWS"
             )
-        self.inactive.activate(name)
+        self.roles.add(code.role)
         with self.executions.one():
             worker = self._idle_or_new_worker(code)
             try:
-                return worker.ask(event)
+                return worker.ask(event, skip_pauses=self.skips_pauses)
             finally:
                 if printed := self._new_output(name):
                     self._publish(name, printed)
@@ -251,12 +251,12 @@ class _Worker:
             self._channel = self._accept(listener)
         self._stream = self._channel.makefile("rwb")
 
-    def ask(self, event: Any) -> Any:
+    def ask(self, event: Any, *, skip_pauses: bool) -> Any:
         """Send an event and wait for the answer, at most for the function's timeout."""
         began = time.monotonic()
         self._channel.settimeout(self._code.timeout)
         try:
-            request = {"event": event, "deadline": time.time() + self._code.timeout}
+            request = {"event": event, "seconds": self._code.timeout, "skip": skip_pauses}
             self._stream.write(json.dumps(request).encode() + b"\n")
             self._stream.flush()
             line = self._stream.readline()

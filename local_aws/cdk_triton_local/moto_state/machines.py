@@ -11,6 +11,7 @@ import json
 import logging
 import uuid
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from cdk_triton_local.moto_state.patching import replace_method
@@ -42,15 +43,17 @@ def correct_machines() -> None:
     logging.getLogger(preprocessor.__name__).setLevel(logging.ERROR)
 
 
-def let_machines_use(client: Callable[[str, str], Any]) -> Callable[[], None]:
-    """Give moto's interpreter the clients with which it calls other services.
+def let_machines_use(client: Callable[[str, str], Any], sleep: Callable[[float], None]) -> Callable[[], None]:
+    """Give moto's interpreter the clients with which it calls other services, and the pause between two attempts.
 
     Args:
         client: makes a boto3 client of a service that calls as a principal, the role of a machine.
+        sleep: waits.
 
     Returns:
         A function that removes them again.
     """
+    from moto.stepfunctions.parser.asl.component.common.retry import retrier_decl as retrier
     from moto.stepfunctions.parser.asl.component.state.exec.state_map.item_reader.eval import (
         resource_eval_s3 as reader,
     )
@@ -67,8 +70,10 @@ def let_machines_use(client: Callable[[str, str], Any]) -> Callable[[], None]:
     originals = [each["boto_client_for"] for each in names]
     for each in names:
         each["boto_client_for"] = boto_client_for
+    clock, vars(retrier)["time"] = vars(retrier)["time"], SimpleNamespace(sleep=sleep)
 
     def take_back() -> None:
+        vars(retrier)["time"] = clock
         for each, original in zip(names, originals, strict=True):
             each["boto_client_for"] = original
 

@@ -53,9 +53,9 @@ class MotoState:
         answer: Iterable[bytes] = self._application(environ, start_response)
         return answer
 
-    def let_machines_use(self, client: Callable[[str, str], Any]) -> Callable[[], None]:
+    def let_machines_use(self, client: Callable[[str, str], Any], sleep: Callable[[float], None]) -> Callable[[], None]:
         """Give the interpreter of state machines its clients, by service; returns a function that removes them."""
-        return let_machines_use(client)
+        return let_machines_use(client, sleep)
 
     def reset(self) -> None:
         """Forget everything."""

@@ -7,7 +7,15 @@
 """
 
 from cdk_triton_local.process.child import INHERITED_VARIABLES, Child, child_environment, start
-from cdk_triton_local.process.principals import CALLER, CLOUDFORMATION, CLOUDWATCH, EVENTBRIDGE, ITSELF, Principals
+from cdk_triton_local.process.principals import (
+    CALLER,
+    CLOUDFORMATION,
+    CLOUDWATCH,
+    EVENTBRIDGE,
+    ITSELF,
+    Call,
+    Principals,
+)
 from cdk_triton_local.process.variables import conflicting_variables, credentials, endpoint_variables, no_proxy
 
 __all__ = [
@@ -17,6 +25,7 @@ __all__ = [
     "EVENTBRIDGE",
     "INHERITED_VARIABLES",
     "ITSELF",
+    "Call",
     "Child",
     "Principals",
     "child_environment",

@@ -1,7 +1,8 @@
-"""Who makes a call: each principal for whom the local AWS calls itself has an access key of its own.
+"""The calls of services, and who makes them.
 
-So the access key of a request says on whose behalf it is sent, wherever it comes from: the process of a function, a
-job, an endpoint, or a client of this process.
+Each principal for whom the local AWS calls itself has an access key of its own. So the access key of a request says on
+whose behalf it is sent, wherever it comes from: the process of a function, a job, an endpoint, or a client of this
+process.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from cdk_triton_local.process.variables import credentials
 
-__all__ = ["CALLER", "CLOUDFORMATION", "CLOUDWATCH", "EVENTBRIDGE", "ITSELF", "Principals"]
+__all__ = ["CALLER", "CLOUDFORMATION", "CLOUDWATCH", "EVENTBRIDGE", "ITSELF", "Call", "Principals"]
 
 CALLER: Final = "caller"
 """Whoever has the variables of the local AWS: a user with the `cdk` command, the AWS CLI or an SDK."""
@@ -29,6 +31,23 @@ EVENTBRIDGE: Final = "events.amazonaws.com"
 
 ITSELF: Final = "itself"
 """The local AWS, where it looks into its own state. AWS does this without a call that IAM authorizes."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a service.
+
+    Attributes:
+        principal: see `Principals`.
+        service: as boto3 calls it.
+        operation: as in the API reference, such as `PutObject`.
+        parameters: its parameters by their names in the API reference, without contents of objects.
+    """
+
+    principal: str
+    service: str
+    operation: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Principals:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cdk_triton_local.front import Call
+    from cdk_triton_local.process import Call
 
 FUNCTION = """
 import boto3

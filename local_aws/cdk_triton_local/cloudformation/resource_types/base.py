@@ -49,6 +49,9 @@ class Services(Protocol):
             LocalError: the function failed; the message is what Lambda reports.
         """
 
+    def deliveries(self) -> int:
+        """How often Lambda delivers the next asynchronous event."""
+
     @property
     def executions(self) -> Executions:
         """The concurrent executions of Lambda functions."""

@@ -175,7 +175,9 @@ class _Exchange:
             request = {**self._request, "ResponseURL": mailbox.url}
             try:
                 # "CloudFormation invokes your Lambda function asynchronously", and Lambda keeps what does not run yet.
-                _retry_until_run(self._context, lambda: self._context.services.invoke_function(self._function, request))
+                services = self._context.services
+                for _ in range(services.deliveries()):
+                    _retry_until_run(self._context, lambda: services.invoke_function(self._function, request))
             except LocalError as error:
                 # On AWS the stack would wait for the service timeout.
                 return {**self._request, "Status": "FAILED", "Reason": str(error)}

@@ -1,0 +1,103 @@
+"""Decides which calls get the error of a fault."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cdk_triton.errors import LocalError
+from cdk_triton_local.faults.documented import FAULTS, fault_names
+from cdk_triton_local.faults.fault import Callers, Fault, Rejection, ServiceError
+from cdk_triton_local.process import CALLER, ITSELF, Call
+
+__all__ = ["Faults"]
+
+
+@dataclass
+class Faults:
+    """Some of the faults, injected from now on.
+
+    Args:
+        names: of `FAULTS`.
+        seed: if given, calls between the faulty ones succeed, and the seed determines which.
+        function_roles: the roles of Lambda functions, including roles that are added later.
+
+    Attributes:
+        injected: how often each fault was injected, by name.
+
+    Raises:
+        LocalError: there is no such fault.
+    """
+
+    names: Collection[str] = ()
+    seed: int | None = None
+    function_roles: Collection[str] = ()
+    injected: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        if foreign := sorted({*self.names} - {*fault_names()}):
+            raise LocalError(f"there is no fault {foreign[0]!r}; the faults are {', '.join(fault_names())}")
+        self._faults = [fault for fault in FAULTS if fault.name in self.names]
+        self._planned: dict[tuple[Any, ...], list[ServiceError | None]] = {}
+        self._lock = threading.Lock()
+
+    def __bool__(self) -> bool:
+        return bool(self._faults)
+
+    def error(self, call: Call) -> ServiceError | None:
+        """The error that a call gets; None if it is answered."""
+        if call.principal == ITSELF:
+            return None
+        with self._lock:
+            for fault in self._faults:
+                for number, rejection in enumerate(fault.rejections):
+                    if self._counts(rejection, call) and (error := self._next(fault, number, rejection, call)):
+                        self.injected[fault.name] += 1
+                        return error
+        return None
+
+    def deliveries(self) -> int:
+        """How often Lambda delivers an asynchronous event."""
+        with self._lock:
+            repeating = [fault.name for fault in self._faults if fault.repeats_events]
+            self.injected.update(repeating)
+            return 1 + len(repeating)
+
+    def _counts(self, rejection: Rejection, call: Call) -> bool:
+        is_function = call.principal in self.function_roles
+        callers = {
+            Callers.FUNCTIONS: is_function,
+            Callers.FUNCTIONS_AND_USERS: is_function or call.principal == CALLER,
+            Callers.EVERYBODY: True,
+        }
+        return (
+            call.service == rejection.service
+            and (not rejection.operations or call.operation in rejection.operations)
+            and callers[rejection.callers]
+            and rejection.applies(call)
+        )
+
+    def _next(self, fault: Fault, number: int, rejection: Rejection, call: Call) -> ServiceError | None:
+        operation = "" if rejection.is_of_caller else call.operation
+        key = (fault.name, number, call.principal, operation, call.parameters.get("FunctionName", ""))
+        if key not in self._planned:
+            self._planned[key] = self._plan(key, rejection.errors)
+        planned = self._planned[key]
+        if not planned:
+            return rejection.errors[-1] if rejection.is_lasting else None
+        return planned.pop(0)
+
+    def _plan(self, key: Sequence[Any], errors: Sequence[ServiceError]) -> list[ServiceError | None]:
+        if self.seed is None:
+            return list(errors)
+        # The ids that CloudFormation generates differ from run to run.
+        stable = [str(part).rpartition("-")[0] for part in key[2:]]
+        chosen = random.Random(f"{self.seed} {key[:2]} {stable}")  # noqa: S311  no secret
+        planned: list[ServiceError | None] = []
+        for error in errors:
+            planned += [*chosen.randrange(4) * [None], error]
+        return planned

@@ -1,0 +1,17 @@
+"""The faults of AWS that pass, in groups that tests inject together."""
+
+from __future__ import annotations
+
+from cdk_triton_local.faults import fault_names
+
+__all__ = ["GROUPS", "PASSING"]
+
+_LASTING = {"full-log-policy", "no-gpu-quota"}
+PASSING = [name for name in fault_names() if name not in _LASTING]
+GROUPS = [
+    ["inactive-functions", "function-network", "lambda-errors", "no-free-executions"],
+    ["lost-invocations", "duplicate-events"],
+    ["throttling", "conditional-conflicts"],
+    ["lost-responses"],
+    ["new-roles", "cross-region-copies"],
+]

@@ -1,0 +1,229 @@
+"""What a stack goes through, while AWS has its documented faults (`cdk_triton_local.faults`).
+
+The handlers, the state machines and the builds are the real ones; no server runs. Without Node.js, because the command
+of the CDK only passes templates on.
+
+pytest tests/end_to_end/test_faults.py                  two random mixes of faults
+pytest tests/end_to_end/test_faults.py --mixes 1000     other ones each time
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest.mock import Mock
+
+import aws_cdk as cdk
+import onnx.parser
+import pytest
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from tests.end_to_end.faults import GROUPS, PASSING
+from tests.end_to_end.test_shared_store import CONFIG, NETWORK
+from tests.hosting.conftest import ROOT
+
+from cdk_triton import (
+    CodeBuildGpuBuilder,
+    ContainerEnvironment,
+    ModelRepository,
+    S3File,
+    ServingPlatform,
+    TensorRTPlan,
+    TritonArtifactStore,
+    TritonEndpoint,
+    TritonModel,
+)
+from cdk_triton.hosting import ITritonArtifactStore
+from cdk_triton_local import LocalAws
+from cdk_triton_local.process import CLOUDFORMATION
+from deployed_fleet import publish_assets
+
+if TYPE_CHECKING:
+    from cdk_triton_local.faults import Faults
+    from golden_messages import Messages
+
+STORE, OTHER_STORE = "store-of-faults", "other-store-of-faults"
+PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
+PLACE = cdk.Environment(account="123456789012", region="us-east-1")
+
+
+class Account:
+    """The local AWS with a store, another store that promotes from it, and the templates of a stack that uses one.
+
+    Its clients call with the permissions of CloudFormation, whose calls have no faults.
+    """
+
+    def __init__(self, aws: LocalAws, directory: Path) -> None:
+        self.aws = aws
+        self.s3 = aws.client("s3", CLOUDFORMATION)
+        self._stacks = aws.client("cloudformation", CLOUDFORMATION)
+        self._directory = directory
+        network = onnx.parser.parse_model(NETWORK).SerializeToString()
+        for bucket in ("assets", "networks"):
+            self.s3.create_bucket(Bucket=bucket)
+        self.s3.put_object(Bucket="networks", Key="net.onnx", Body=network)
+        repository = directory / "text"
+        (repository / "net").mkdir(parents=True)
+        (repository / "net" / "config.pbtxt").write_text(CONFIG)
+        recipe = TensorRTPlan("net", onnx=S3File("networks", "net.onnx", sha256=hashlib.sha256(network).hexdigest()))
+        self._repository = ModelRepository.from_directory(repository, recipes=[recipe])
+        self._synthesise()
+        for stack, assembly in (("Home", "home"), ("Other", "promoted")):
+            assert self.deploy(stack, assembly) == "CREATE_COMPLETE", self.reasons(stack)
+
+    def deploy(self, stack: str, assembly: str) -> str:
+        """Create or update a stack; returns its status."""
+        publish_assets(self.s3, self._directory / assembly, stack)
+        exists = any(each["StackName"] == stack for each in self._stacks.describe_stacks()["Stacks"])
+        operation = self._stacks.update_stack if exists else self._stacks.create_stack
+        template = (self._directory / assembly / f"{stack}.template.json").read_text()
+        return self._wait(
+            operation(StackName=stack, TemplateBody=template, Capabilities=["CAPABILITY_NAMED_IAM"])["StackId"]
+        )
+
+    def delete(self, stack: str) -> str:
+        identifier = self._stacks.describe_stacks(StackName=stack)["Stacks"][0]["StackId"]
+        self._stacks.delete_stack(StackName=stack)
+        return self._wait(identifier)
+
+    def reasons(self, stack: str) -> list[str]:
+        """Why resources of a stack failed, the oldest first."""
+        events = self._stacks.describe_stack_events(StackName=stack)["StackEvents"]
+        return [each["ResourceStatusReason"] for each in reversed(events) if "FAILED" in each["ResourceStatus"]]
+
+    def artifacts(self, bucket: str) -> list[str]:
+        """The names of all objects below `artifacts/`."""
+        found = self.s3.list_objects_v2(Bucket=bucket, Prefix="artifacts/").get("Contents", [])
+        return sorted(each["Key"].rpartition("/")[2] for each in found)
+
+    def builds(self) -> list[str]:
+        """The status of each build."""
+        codebuild = self.aws.client("codebuild", CLOUDFORMATION)
+        (project,) = codebuild.list_projects()["projects"]
+        ids = codebuild.list_builds_for_project(projectName=project)["ids"]
+        return [each["buildStatus"] for each in codebuild.batch_get_builds(ids=ids)["builds"]] if ids else []
+
+    def forget_artifacts(self) -> None:
+        for bucket in (STORE, OTHER_STORE):
+            for each in self.s3.list_object_versions(Bucket=bucket).get("Versions", []):
+                self.s3.delete_object(Bucket=bucket, Key=each["Key"], VersionId=each["VersionId"])
+
+    def _wait(self, stack: str) -> str:
+        while True:
+            status = str(self._stacks.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"])
+            if not status.endswith("_IN_PROGRESS"):
+                return status
+            threading.Event().wait(0.02)
+
+    def _app(self, name: str) -> cdk.App:
+        return cdk.App(
+            outdir=str(self._directory / name),
+            context=json.loads((ROOT / "cdk.json").read_text())["context"],
+            default_stack_synthesizer=cdk.CliCredentialsStackSynthesizer(file_assets_bucket_name="assets"),
+            builtin_cloud_formation_validation=False,  # other tests have it
+        )
+
+    def _synthesise(self) -> None:
+        app = self._app("home")
+        builders = [CodeBuildGpuBuilder()]
+        home = cdk.Stack(app, "Home", env=PLACE)
+        TritonArtifactStore(home, "Store", builders=builders, export_prefix="home", bucket_name=STORE)
+        app.synth()
+
+        for name in ("first", "changed", "failing"):
+            app = self._app(name)
+            stack = cdk.Stack(app, "Served", env=PLACE)
+            store = TritonArtifactStore.from_exports(stack, "Store", "home", builders=builders)
+            endpoint = self._serve(stack, store, verbose=name != "first")
+            if name == "failing":
+                logs.LogGroup(stack, "Taken", log_group_name="taken").node.add_dependency(endpoint)
+            app.synth()
+
+        app = self._app("promoted")
+        other, stack = (cdk.Stack(app, name, env=PLACE) for name in ("Other", "Promoted"))
+        tested = TritonArtifactStore.from_bucket(other, "Tested", s3.Bucket.from_bucket_name(other, "Bucket", STORE))
+        self._serve(stack, TritonArtifactStore(other, "Store", promotes_from=tested, bucket_name=OTHER_STORE))
+        app.synth()
+
+    def _serve(self, stack: cdk.Stack, store: ITritonArtifactStore, *, verbose: bool = False) -> TritonEndpoint:
+        environment = ContainerEnvironment(log_verbose=int(verbose))
+        model = TritonModel(
+            stack, "Model", repository=self._repository, platform=PLATFORM, store=store, environment=environment
+        )
+        return TritonEndpoint(stack, "Endpoint", model=model)
+
+
+@pytest.fixture(name="account", scope="module")
+def _account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    with LocalAws(tmp_path_factory.mktemp("aws"), host_factory=lambda _: Mock()) as aws:
+        aws.client("logs", CLOUDFORMATION).create_log_group(logGroupName="taken")
+        yield Account(aws, tmp_path_factory.mktemp("faults"))
+
+
+@pytest.fixture(autouse=True)
+def _as_before(account: Account) -> Iterator[None]:
+    yield
+    account.aws.inject()
+    account.forget_artifacts()
+
+
+def live_through(account: Account, *faults: str, seed: int | None = None) -> Faults:
+    """Deploy, update, roll back, promote and destroy; nothing is lost, double or left behind."""
+    before = len(account.builds())
+    injected = account.aws.inject(*faults, seed=seed)
+    assert account.deploy("Served", "first") == "CREATE_COMPLETE", account.reasons("Served")
+    assert account.deploy("Served", "failing") == "UPDATE_ROLLBACK_COMPLETE", account.reasons("Served")
+    assert account.deploy("Served", "changed") == "UPDATE_COMPLETE", account.reasons("Served")
+    assert account.deploy("Promoted", "promoted") == "CREATE_COMPLETE", account.reasons("Promoted")
+    assert account.delete("Promoted") == "DELETE_COMPLETE"
+    assert account.delete("Served") == "DELETE_COMPLETE"
+
+    assert account.builds()[: len(account.builds()) - before] == ["SUCCEEDED"]
+    for bucket in (STORE, OTHER_STORE):
+        assert account.artifacts(bucket) == ["manifest.json", "model.tar.gz"]
+    return injected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faults", GROUPS, ids=" ".join)
+def test_nothing_is_lost_or_double(account: Account, faults: list[str]) -> None:
+    injected = live_through(account, *faults)
+
+    assert injected.injected.keys() == {*faults}
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_or_double_in_a_random_mix(account: Account, pytestconfig: pytest.Config) -> None:
+    mixes = pytestconfig.getoption("mixes", default=None)
+    first = 0 if mixes is None else time.time_ns()
+    for seed in range(first, first + (mixes or 2)):
+        chosen = random.Random(seed)
+        faults = chosen.sample(PASSING, chosen.randrange(2, len(PASSING)))
+        try:
+            live_through(account, *faults, seed=seed)
+        except AssertionError as error:
+            error.add_note(f"with seed={seed}")
+            raise
+        account.forget_artifacts()
+
+
+@pytest.mark.slow
+def test_without_a_quota_a_deployment_fails_with_one_sentence_and_works_later(
+    messages: Messages, account: Account
+) -> None:
+    account.aws.inject("no-gpu-quota")
+
+    assert account.deploy("Served", "first") == "ROLLBACK_COMPLETE"
+    (reason,) = (each for each in account.reasons("Served") if "CodeBuild" in each)
+    messages.record("ArtifactError", reason.partition(" (RequestId")[0])
+
+    account.aws.inject()
+    assert account.delete("Served") == "DELETE_COMPLETE"
+    assert account.deploy("Served", "first") == "CREATE_COMPLETE"
+    assert account.delete("Served") == "DELETE_COMPLETE"

@@ -1,0 +1,214 @@
+"""The faults of AWS that can be injected, as clients, functions and CloudFormation meet them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import botocore.session
+import pytest
+from botocore.exceptions import ClientError
+
+from cdk_triton.errors import LocalError
+from cdk_triton.protocol.invocation import CALL_AGAIN
+from cdk_triton_local.faults import FAULTS, Faults
+from cdk_triton_local.lambdas import FunctionError
+from cdk_triton_local.process import Call
+
+if TYPE_CHECKING:
+    from tests.local_aws.conftest import Deployer
+
+    from golden_messages import Messages
+
+CODE = """
+import json, time, urllib.request
+import boto3
+
+def handler(event, context):
+    if event is None:
+        return "done"
+    if event == "sleep":
+        began = time.time()
+        time.sleep(1000)
+        return time.time() - began
+    if event == "write":
+        s3 = boto3.client("s3")
+        s3.put_object(Bucket="written", Key="object", Body=b"", IfNoneMatch="*")
+    print("a request")
+    keys = "StackId", "RequestId", "LogicalResourceId"
+    answer = {key: event[key] for key in keys} | {"Status": "SUCCESS", "PhysicalResourceId": "own"}
+    request = urllib.request.Request(event["ResponseURL"], json.dumps(answer).encode(), method="PUT")
+    urllib.request.urlopen(request).close()
+
+def on_event(event, context):
+    return {"PhysicalResourceId": "framed"}
+"""
+
+
+def template(things: int) -> dict[str, Any]:
+    """Custom resources of a function, and of CDK's framework around another one."""
+    trust = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    role = {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]}}
+    resources: dict[str, Any] = {"Role": {"Type": "AWS::IAM::Role", "Properties": role}}
+
+    def function(name: str, handler: str, **more: Any) -> None:
+        own = {"Code": {"ZipFile": CODE}, "Runtime": "python3.13", "Handler": handler, "Timeout": 30, **more}
+        properties = {"Role": {"Fn::GetAtt": ["Role", "Arn"]}, **own}
+        resources[name] = {"Type": "AWS::Lambda::Function", "Properties": properties}
+
+    function("Function", "index.handler")
+    function("OnEvent", "index.on_event")
+    variables = {"USER_ON_EVENT_FUNCTION_ARN": {"Fn::GetAtt": ["OnEvent", "Arn"]}}
+    function("Framework", "framework.onEvent", Runtime="nodejs22.x", Environment={"Variables": variables})
+    for number in range(things):
+        for provider in ("Function", "Framework"):
+            thing = {"ServiceToken": {"Fn::GetAtt": [provider, "Arn"]}}
+            resources[f"{provider}{number}"] = {"Type": "Custom::Thing", "Properties": thing}
+    return {"Resources": resources}
+
+
+@pytest.fixture(name="stack")
+def _stack(deployer: Deployer) -> str:
+    name = deployer.new_name()
+    assert deployer.deploy(template(1), name) == "CREATE_COMPLETE"
+    return name
+
+
+def function_of(deployer: Deployer, stack: str) -> str:
+    found = deployer.client.describe_stack_resource(StackName=stack, LogicalResourceId="Function")
+    return str(found["StackResourceDetail"]["PhysicalResourceId"])
+
+
+@pytest.fixture(autouse=True)
+def _none_afterwards(deployer: Deployer) -> Iterator[None]:
+    yield
+    deployer.aws.inject()
+
+
+def test_every_error_is_one_that_botocore_or_a_page_knows() -> None:
+    """The errors of all operations of a service are on its page "Common Errors", and not in its model."""
+    common = {
+        *("AccessDenied", "ConditionalRequestConflict", "InternalError", "SlowDown"),  # S3, "Error responses"
+        *("AccessDeniedException", "InternalError", "Throttling", "ThrottlingException", "ValidationException"),
+    }
+    session = botocore.session.get_session()
+    for fault in FAULTS:
+        for rejection in fault.rejections:
+            model = session.get_service_model(rejection.service)
+            assert rejection.operations <= {*model.operation_names}
+            for operation in rejection.operations:
+                shapes = {each.name: each for each in model.operation_model(operation).error_shapes}
+                for error in rejection.errors:
+                    assert error.code in shapes.keys() | common
+                    if error.code in shapes:
+                        known = shapes[error.code].metadata.get("error", {}).get("httpStatusCode", 400)
+                        assert error.status == known
+
+
+def test_the_faults_have_every_error_after_which_lambda_is_called_again() -> None:
+    rejections = [each for fault in FAULTS for each in fault.rejections if each.service == "lambda"]
+
+    assert {error.code for each in rejections for error in each.errors} == {*CALL_AGAIN}
+
+
+def test_the_first_calls_of_an_inactive_function_fail(deployer: Deployer, stack: str) -> None:
+    client, function = deployer.aws.client("lambda"), function_of(deployer, stack)
+
+    injected = deployer.aws.inject("inactive-functions")
+
+    codes = []
+    for _ in range(4):
+        with pytest.raises(ClientError) as caught:
+            client.invoke(FunctionName=function)
+        codes.append(caught.value.response["Error"]["Code"])
+    assert codes == ["ResourceNotReadyException", *3 * ["CodeArtifactUserPendingException"]]
+    assert json.loads(client.invoke(FunctionName=function)["Payload"].read()) == "done"
+    assert injected.injected == {"inactive-functions": 4}
+
+
+@pytest.mark.slow
+def test_cloudformation_and_the_framework_wait_for_the_function(deployer: Deployer, stack: str) -> None:
+    deployer.aws.inject("inactive-functions")
+
+    assert deployer.deploy(template(2), stack) == "UPDATE_COMPLETE"
+
+
+def test_an_event_is_delivered_twice(deployer: Deployer, stack: str) -> None:
+    log = deployer.aws.directory / "logs" / f"lambda-{function_of(deployer, stack)}.log"
+    before = log.read_text().count("a request")
+    deployer.aws.inject("duplicate-events")
+
+    assert deployer.deploy(template(2), stack) == "UPDATE_COMPLETE"
+
+    assert log.read_text().count("a request") == before + 2
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "code"),
+    [
+        ("s3", "list_buckets", "SlowDown"),
+        ("cloudformation", "describe_stacks", "Throttling"),
+        ("stepfunctions", "list_state_machines", "ThrottlingException"),
+    ],
+    ids=["XML", "Query", "JSON"],
+)
+def test_a_user_is_throttled_once_for_each_operation(
+    deployer: Deployer, service: str, operation: str, code: str
+) -> None:
+    deployer.aws.inject("throttling")
+    call = getattr(deployer.aws.client(service), operation)
+
+    with pytest.raises(ClientError) as caught:
+        call()
+    assert caught.value.response["Error"]["Code"] == code
+    assert call()["ResponseMetadata"]["HTTPStatusCode"] == 200
+
+
+def test_an_error_of_a_head_request_has_no_body(deployer: Deployer) -> None:
+    s3 = deployer.aws.client("s3")
+    s3.create_bucket(Bucket="headed")
+    deployer.aws.inject("throttling")
+
+    with pytest.raises(ClientError) as caught:
+        s3.head_bucket(Bucket="headed")
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+    s3.head_bucket(Bucket="headed")
+
+
+def test_a_lost_response_makes_a_function_write_twice(deployer: Deployer, stack: str) -> None:
+    """The second attempt of the client finds what the first one has written."""
+    s3 = deployer.aws.client("s3")
+    s3.create_bucket(Bucket="written")
+    function = function_of(deployer, stack)
+    deployer.aws.inject("lost-responses")
+
+    with pytest.raises(FunctionError, match="PreconditionFailed"):
+        deployer.aws.invoke_function(function, "write")
+
+    s3.head_object(Bucket="written", Key="object")
+
+
+def test_a_pause_of_a_function_is_skipped(deployer: Deployer, stack: str) -> None:
+    function = function_of(deployer, stack)
+    deployer.aws.inject("throttling")
+
+    assert deployer.aws.invoke_function(function, "sleep") == pytest.approx(1000, abs=30)
+
+
+def test_a_seed_determines_the_calls_with_a_fault() -> None:
+    def failing(seed: int) -> list[int]:
+        faults = Faults(["no-free-executions"], seed)
+        call = Call("role-1", "lambda", "Invoke", {"FunctionName": "function-1"})
+        return [number for number in range(30) if faults.error(call)]
+
+    plans = [failing(seed) for seed in range(5)]
+    assert [len(each) for each in plans] == 5 * [5]
+    assert len({tuple(each) for each in plans}) > 1
+    assert plans == [failing(seed) for seed in range(5)]
+
+
+def test_no_other_fault_is_injected(messages: Messages, deployer: Deployer) -> None:
+    with pytest.raises(LocalError) as caught:
+        deployer.aws.inject("throttling", "rain")
+    messages.record("LocalError", str(caught.value))
