@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["Reference", "bound_names", "certain_statements", "imported_names", "is_dynamic", "stored_attributes"]
+__all__ = [
+    "Reference",
+    "bound_by",
+    "bound_names",
+    "certain_statements",
+    "imported_names",
+    "is_dynamic",
+    "stored_attributes",
+]
 
 # Names that may give a module a name, or an object an attribute, which is written nowhere as such.
 _DYNAMIC = frozenset({"globals", "locals", "vars", "exec", "eval", "builtins", "__builtins__"})
@@ -45,7 +53,7 @@ def bound_names(statement: ast.stmt) -> frozenset[str]:
     pending: list[ast.AST] = [statement]
     while pending:
         node = pending.pop()
-        names.update(_bound(node))
+        names.update(bound_by(node))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             # Inside is a scope of its own, but for what it declares to be global.
             names.update(name for each in ast.walk(node) if isinstance(each, ast.Global) for name in each.names)
@@ -54,7 +62,8 @@ def bound_names(statement: ast.stmt) -> frozenset[str]:
     return frozenset(names)
 
 
-def _bound(node: ast.AST) -> Iterable[str]:
+def bound_by(node: ast.AST) -> Iterable[str]:
+    """The names that a node itself binds or deletes, without those of the nodes in it."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
             return (name,)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeGuard, TypeVar
 
 from cdk_triton.python_models.reader.calls import own_nodes
+from cdk_triton.python_models.reader.names import bound_by
 
 __all__ = ["Function", "Variables", "attributes_set_once", "constants"]
 
@@ -106,10 +107,9 @@ def _bindings(nodes: Iterable[ast.AST]) -> Counter[str]:
     """How often nodes bind a name; more than once for a name of another scope, which other code may set too."""
     found = Counter[str]()
     for node in nodes:
+        found.update(bound_by(node))
         match node:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                found[name] += 1
-            case ast.arg(arg=name) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+            case ast.arg(arg=name):
                 found[name] += 1
             case ast.Global(names=names) | ast.Nonlocal(names=names):
                 found.update(names * 2)
