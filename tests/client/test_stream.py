@@ -281,11 +281,17 @@ def test_an_input_that_cannot_be_sent_is_one_sentence(streaming: Streaming, inpu
     assert streaming.requests == []
 
 
-def test_a_parameter_that_cannot_be_sent_is_one_sentence(streaming: Streaming, messages: Messages) -> None:
-    parameters: Any = {"k": {1, 2}}
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [({"k": {1, 2}}, "not JSON serializable"), ({"priority": 1}, "has no meaning in Triton's generate protocol")],
+)
+def test_a_parameter_that_cannot_be_sent_is_one_sentence(
+    streaming: Streaming, messages: Messages, parameters: Any, reason: str
+) -> None:
     for method in (TritonClient("texts").stream, TritonClient("texts").generate):
-        with messages.raises(ConfigurationError):
+        with messages.raises(ConfigurationError) as caught:
             method(HI, parameters=parameters)
+        assert reason in str(caught.value)
     assert streaming.requests == []
 
 
