@@ -164,13 +164,16 @@ class LocalAws:
         while self._close:
             self._close.pop()()
 
-    def environment(self) -> dict[str, str]:
+    def environment(self, principal: str = CALLER) -> dict[str, str]:
         """The variables that make boto3, the AWS CLI and the CDK CLI talk to this AWS.
 
         Together with a variable of `cdk_triton_local.conflicting_variables`, they may lead to a real AWS;
         `process_environment` excludes that.
+
+        Args:
+            principal: as for `client`.
         """
-        return self._variables() | no_proxy(os.environ)
+        return {**self._variables(), **self._principals.credentials(principal), **no_proxy(os.environ)}
 
     def process_environment(self, base: Mapping[str, str] = os.environ) -> dict[str, str]:
         """The whole environment of a program that can call this AWS and no other.
