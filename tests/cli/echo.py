@@ -140,12 +140,16 @@ class World:
         )
         self.sagemaker.create_endpoint(EndpointName=endpoint, EndpointConfigName=endpoint)
         self._await(endpoint)
+        self.component(endpoint, name, "image")
+
+    def component(self, endpoint: str, name: str, model: str) -> None:
+        """A component of an endpoint."""
         needs = {"NumberOfAcceleratorDevicesRequired": 1, "MinMemoryRequiredInMb": 1024}
         self.sagemaker.create_inference_component(
             InferenceComponentName=name,
             EndpointName=endpoint,
             VariantName="AllTraffic",
-            Specification={"ModelName": "image", "ComputeResourceRequirements": needs},
+            Specification={"ModelName": model, "ComputeResourceRequirements": needs},
             RuntimeConfig={"CopyCount": 1},
         )
         while self._status(name) == "Creating":

@@ -59,20 +59,43 @@ S3_ACTIONS: Final = {
 """By operation ("Required permissions for Amazon S3 API operations" in S3's user guide)."""
 
 RESOURCES: Final[Mapping[tuple[str, str], str]] = {
+    ("cloudformation", "ListImports"): "*",
+    ("cloudformation", "ListStacks"): "*",
+    ("cloudwatch", "GetMetricStatistics"): "*",
     ("codebuild", "ListBuildsForProject"): "codebuild:{region}:{account}:project/{projectName}",
     ("codebuild", "StartBuild"): "codebuild:{region}:{account}:project/{projectName}",
     ("codebuild", "StopBuild"): "codebuild:{region}:{account}:project/{project}",
+    ("ecr", "BatchGetImage"): "ecr:{region}:{registryId}:repository/{repositoryName}",
+    ("iam", "GetRole"): "iam::{account}:role/{RoleName}",
+    ("lambda", "GetFunctionConfiguration"): "lambda:{region}:{account}:function:{FunctionName}",
+    ("lambda", "ListFunctions"): "*",
     ("logs", "CreateLogGroup"): "logs:{region}:{account}:log-group:{logGroupName}:log-stream:",
     ("logs", "CreateLogStream"): "logs:{region}:{account}:log-group:{logGroupName}:log-stream:{logStreamName}",
     ("logs", "DescribeLogStreams"): "logs:{region}:{account}:log-group:{logGroupName}:log-stream:",
+    ("logs", "DescribeResourcePolicies"): "*",
     ("logs", "GetLogEvents"): "logs:{region}:{account}:log-group:{logGroupName}:log-stream:{logStreamName}",
     ("logs", "PutLogEvents"): "logs:{region}:{account}:log-group:{logGroupName}:log-stream:{logStreamName}",
     ("sagemaker", "CreateProcessingJob"): "sagemaker:{region}:{account}:processing-job/{ProcessingJobName}",
-    ("sagemaker", "DescribeProcessingJob"): "sagemaker:{region}:{account}:processing-job/{ProcessingJobName}",
     ("sagemaker", "DescribeEndpoint"): "sagemaker:{region}:{account}:endpoint/{EndpointName}",
+    ("sagemaker", "DescribeEndpointConfig"): "sagemaker:{region}:{account}:endpoint-config/{EndpointConfigName}",
+    ("sagemaker", "DescribeInferenceComponent"): (
+        "sagemaker:{region}:{account}:inference-component/{InferenceComponentName}"
+    ),
+    ("sagemaker", "DescribeModel"): "sagemaker:{region}:{account}:model/{ModelName}",
+    ("sagemaker", "DescribeModelPackage"): "{ModelPackageName}",
+    ("sagemaker", "DescribeProcessingJob"): "sagemaker:{region}:{account}:processing-job/{ProcessingJobName}",
+    ("sagemaker", "InvokeEndpointAsync"): "sagemaker:{region}:{account}:endpoint/{EndpointName}",
+    ("sagemaker", "ListEndpointConfigs"): "*",
+    ("sagemaker", "ListEndpoints"): "*",
+    ("sagemaker", "ListInferenceComponents"): "*",
+    ("sagemaker", "ListModels"): "*",
+    ("servicequotas", "ListAWSDefaultServiceQuotas"): "*",
+    ("servicequotas", "ListServiceQuotas"): "*",
+    ("ssm", "GetParameter"): "ssm:{region}:{account}:parameter{Name}",
     ("states", "StartExecution"): "{stateMachineArn}",
+    ("sts", "AssumeRole"): "{RoleArn}",
 }
-"""By service and action, for the roles that templates contain; the rest of an ARN after its partition.
+"""By service and action, for roles and for the callers of commands; the rest of an ARN after its partition.
 
 The ARN of a log group has more parts than in the reference ("Overview of managing access permissions to your CloudWatch
 Logs resources": policies have `log-group:NAME:*` for its actions).
@@ -123,7 +146,7 @@ _PASSING: Final = (
 
 def _resource(service: str, action: str, parameters: Mapping[str, Any], account: Account) -> str:
     text = RESOURCES[service, action].format(region=account.region, account=account.id, **parameters)
-    return text if text.startswith("arn:") else f"arn:aws:{text}"
+    return text if text == "*" or text.startswith("arn:") else f"arn:aws:{text}"
 
 
 def _of_s3(call: Call, account: Account) -> Iterator[Request]:
@@ -135,6 +158,12 @@ def _of_s3(call: Call, account: Account) -> Iterator[Request]:
         yield from _of_key("kms:Decrypt", account.bucket_key(source), account)
         yield Request("s3:PutObject", f"arn:aws:s3:::{bucket}/{key}")
         yield from _of_key("kms:GenerateDataKey", account.bucket_key(bucket), account)
+        return
+    if operation in ("DeleteObject", "DeleteObjects"):
+        objects = parameters.get("Delete", {}).get("Objects", [parameters])
+        for each in objects:
+            action = "s3:DeleteObjectVersion" if each.get("VersionId") else "s3:DeleteObject"
+            yield Request(action, f"arn:aws:s3:::{bucket}/{each['Key']}")
         return
     for action in S3_ACTIONS.get(operation, [f"s3:{operation}"]):
         arn = "*" if operation == "ListBuckets" else f"arn:aws:s3:::{bucket}" + (f"/{key}" if key else "")
@@ -205,18 +234,43 @@ def _alarms(parameters: Mapping[str, Any], account: Account) -> Iterator[Request
         yield Request("cloudwatch:DescribeAlarms", f"arn:aws:cloudwatch:{account.region}:{account.id}:alarm:{name}")
 
 
-def _stack(parameters: Mapping[str, Any], account: Account, operation: str) -> Iterator[Request]:
-    name = parameters["StackName"]
-    arn = name if name.startswith("arn:") else f"arn:aws:cloudformation:{account.region}:{account.id}:stack/{name}/id"
-    yield Request(f"cloudformation:{operation}", arn)
+def _stack(operation: str) -> Callable[[Mapping[str, Any], Account], Iterator[Request]]:
+    def requests(parameters: Mapping[str, Any], account: Account) -> Iterator[Request]:
+        name = parameters.get("StackName", "any")  # of a resource whose stack only AWS knows
+        place = f"arn:aws:cloudformation:{account.region}:{account.id}:stack"
+        yield Request(f"cloudformation:{operation}", name if name.startswith("arn:") else f"{place}/{name}/id")
+
+    return requests
+
+
+def _endpoint(operation: str) -> Callable[[Mapping[str, Any], Account], Iterator[Request]]:
+    def requests(parameters: Mapping[str, Any], account: Account) -> Iterator[Request]:
+        place, target = f"arn:aws:sagemaker:{account.region}:{account.id}", parameters.get("TargetModel")
+        context = {} if target is None else {"sagemaker:TargetModel": target}
+        yield Request(f"sagemaker:{operation}", f"{place}:endpoint/{parameters['EndpointName']}", context)
+        if component := parameters.get("InferenceComponentName"):
+            yield Request(f"sagemaker:{operation}", f"{place}:inference-component/{component}")
+
+    return requests
+
+
+def _nothing(*_: object) -> Iterator[Request]:
+    """GetCallerIdentity in the API reference of STS: "No permissions are required to perform this operation"."""
+    return iter(())
 
 
 _SPECIAL: Final[Mapping[tuple[str, str], Callable[[Mapping[str, Any], Account], Iterator[Request]]]] = {
+    **{
+        ("cloudformation", name): _stack(name)
+        for name in ("DescribeStackResource", "DescribeStackResources", "DescribeStacks", "GetTemplate")
+    },
+    ("cloudformation", "ListStackResources"): _stack("ListStackResources"),
     ("cloudwatch", "DescribeAlarms"): _alarms,
-    ("cloudformation", "DescribeStackResource"): lambda given, account: _stack(given, account, "DescribeStackResource"),
-    ("cloudformation", "DescribeStacks"): lambda given, account: _stack(given, account, "DescribeStacks"),
     ("codebuild", "BatchGetBuilds"): _builds,
     ("lambda", "Invoke"): _invocation,
     ("sagemaker", "CreateProcessingJob"): _processing_job,
+    ("sagemaker", "InvokeEndpoint"): _endpoint("InvokeEndpoint"),
+    ("sagemaker", "InvokeEndpointWithResponseStream"): _endpoint("InvokeEndpointWithResponseStream"),
     ("sns", "Publish"): _publication,
+    ("sts", "GetCallerIdentity"): _nothing,
 }

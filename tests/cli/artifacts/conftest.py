@@ -235,7 +235,7 @@ class World:
 def _deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with LocalAws(tmp_path_factory.mktemp("aws"), host_factory=lambda _: EndpointDouble()) as aws:
         aws.client("s3").create_bucket(Bucket=ASSETS)
-        aws.client("s3").put_object(Bucket=ASSETS, Key="code.zip", Body=_handlers())
+        aws.client("s3").put_object(Bucket=ASSETS, Key="code.zip", Body=zipped_handlers())
         world = World(aws, "the-store", "", "")
         assert world.deploy(store_template(), "the-store") == "CREATE_COMPLETE"
         resources = aws.client("cloudformation").list_stack_resources(StackName="the-store")["StackResourceSummaries"]
@@ -299,7 +299,7 @@ def _function(handler: str, role: object) -> dict[str, Any]:
     }
 
 
-def _handlers() -> bytes:
+def zipped_handlers() -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for package in ("artifacts", "protocol"):
