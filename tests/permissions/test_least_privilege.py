@@ -136,7 +136,6 @@ def test_a_publisher_needs_what_the_commands_of_a_fleet_call() -> None:
         "kms:Decrypt",  # by S3 and Step Functions, for the caller
         "kms:GenerateDataKey",
         "s3:AbortMultipartUpload",  # by an upload in parts
-        "states:StopExecution",  # by a person
     }
     assert called <= demanded
 

@@ -30,7 +30,7 @@ _OPERATIONS: Final = {
     ),
     "servicequotas": "ListAWSDefaultServiceQuotas ListServiceQuotas",
     "ssm": "GetParameter",
-    "states": ("DescribeExecution DescribeMapRun DescribeStateMachine ListMapRuns StartExecution StopExecution"),
+    "states": ("DescribeExecution DescribeMapRun DescribeStateMachine ListMapRuns StartExecution"),
     "sts": "AssumeRole GetCallerIdentity",
 }
 """The operations that the commands call and whose action has the same name, by the prefix of the action."""

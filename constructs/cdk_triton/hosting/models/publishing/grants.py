@@ -53,9 +53,7 @@ def grant_publish(grantee: iam.IGrantable, served: Served, machine: sfn.CfnState
         Statement(["s3:PutObject", "s3:AbortMultipartUpload"], [bucket.arn_for_objects(f"{requests}*")]),
         Statement(["s3:GetObject"], [bucket.arn_for_objects(f"{failures}*")]),
         Statement(["states:DescribeStateMachine", "states:StartExecution"], [machine.ref]),
-        Statement(
-            ["states:DescribeExecution", "states:StopExecution", "states:ListMapRuns"], [executions_arn(machine, ":*")]
-        ),
+        Statement(["states:DescribeExecution", "states:ListMapRuns"], [executions_arn(machine, ":*")]),
         Statement(["states:DescribeMapRun"], [_arn(machine, "mapRun", "/*")]),
     ]
     prefixes = [requests, failures, layout.fleet_prefix(served.name)]
