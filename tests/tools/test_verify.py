@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools.verify import trial
 from tools.verify.claims import claims
 from tools.verify.experiment import experiment, names
-from tools.verify.trial import prefix_of
 
 from cdk_triton_local.aws import LocalAws
 
@@ -25,17 +26,30 @@ def test_every_experiment_decides_claims_of_the_list_and_every_claim_has_its_exp
     assert sorted(listed) == sorted(f"{name}/{part}" for name in names() for part in experiment(name).parts)
 
 
+def test_temporary_files_of_the_cdk_and_of_its_app_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_: list[str], environment: dict[str, str]) -> None:
+        tempfile.mkdtemp(dir=environment["TMPDIR"])
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(trial, "run", run)
+    with trial.Trial("stack_updates", experiment("stack_updates"), trial.Place(ACCOUNT, "us-east-1", True)) as found:
+        found.clean()
+
+    assert not [*tmp_path.iterdir()]
+
+
 class Aws:
     """The local AWS after `cdk bootstrap`, and the program led to it."""
 
-    def __init__(self, aws: LocalAws) -> None:
+    def __init__(self, aws: LocalAws, temporary: Path) -> None:
         self._aws = aws
+        self.temporary = temporary
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-m", "tools.verify", *arguments],
             cwd=ROOT,
-            env=self._aws.process_environment(),
+            env={**self._aws.process_environment(), "TMPDIR": str(self.temporary)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -56,7 +70,7 @@ def _aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
         cdk = ROOT / "node_modules" / ".bin" / "cdk"
         command = [str(cdk), "bootstrap", f"aws://{ACCOUNT}/us-east-1"]
         subprocess.run(command, cwd=aws.directory, env=aws.process_environment(), check=True, capture_output=True)
-        yield Aws(aws)
+        yield Aws(aws, tmp_path_factory.mktemp("temporary"))
 
 
 @pytest.mark.long
@@ -74,6 +88,7 @@ def test_an_experiment_deploys_observes_reports_and_leaves_nothing(aws: Aws, tmp
     assert lines[0].startswith("Run on the local AWS: a rehearsal of the experiments, which confirms nothing")
     assert "| `object_writes/multipart_copy` | holds | a first copy: written;" in lines[4]
     assert not aws.stacks()
+    assert not [*aws.temporary.iterdir()]
 
 
 @pytest.mark.long
@@ -87,4 +102,5 @@ def test_ctrl_c_in_a_deployment_removes_what_is_there(aws: Aws) -> None:
     rest = process.communicate()[0]
     assert process.returncode == 130, rest
     assert "Interrupted. Cleaning up" in rest
-    assert prefix_of("object_writes") not in aws.stacks()
+    assert trial.prefix_of("object_writes") not in aws.stacks()
+    assert not [*aws.temporary.iterdir()]

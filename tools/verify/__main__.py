@@ -51,14 +51,18 @@ def plan(chosen: Sequence[str]) -> str:
 
 def observations(name: str, place: Place, interruptions: Interruptions) -> Iterator[tuple[str, Observation]]:
     """Run an experiment and clean up after it; one that rests is left alone until its time has come."""
+    with Trial(name, experiment(name), place) as trial:
+        yield from _observations(name, trial, interruptions)
+
+
+def _observations(name: str, trial: Trial, interruptions: Interruptions) -> Iterator[tuple[str, Observation]]:
     each = experiment(name)
-    trial = Trial(name, each, place)
     rested = trial.deployed_since() if each.rest else None
     if each.rest and rested is None:
         trial.deploy()
         print(f"{name}: deployed; run it again in {each.rest.days} days, or remove it with `clean`")
         return
-    if rested is not None and rested < each.rest and not place.is_local:
+    if rested is not None and rested < each.rest and not trial.place.is_local:
         print(f"{name}: it was deployed {rested.days} days ago; run it again in {(each.rest - rested).days + 1} days")
         return
     try:
@@ -125,8 +129,8 @@ def main() -> int:
             print(plan(chosen))
             return run(chosen, place, interruptions, arguments.report)
         for name in chosen:
-            with interruptions.put_off():
-                Trial(name, experiment(name), place).clean()
+            with Trial(name, experiment(name), place) as trial, interruptions.put_off():
+                trial.clean()
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -89,7 +88,16 @@ class Trial:
         self.prefix = prefix_of(name)
         self.at_end = ExitStack()
         self._experiment = experiment
-        self._work = Path(tempfile.mkdtemp(prefix="cdk-triton-verify-"))
+        self._directory = tempfile.TemporaryDirectory(prefix="cdk-triton-verify-", ignore_cleanup_errors=True)
+        self._work = Path(self._directory.name)
+
+    def __enter__(self) -> Trial:
+        """Use the files of this run."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the files of this run, without a look at the account."""
+        self._directory.cleanup()
 
     def client(self, service: str, region: str | None = None) -> Any:
         """A client of a service, with the credentials of this shell."""
@@ -146,11 +154,12 @@ class Trial:
         finally:
             if self._experiment.stacks is not None:
                 self._cdk("destroy", "--all", "--force")
-            shutil.rmtree(self._work, ignore_errors=True)
+            self._directory.cleanup()
 
     def _cdk(self, *arguments: str) -> None:
         # The version check recommends aws-cdk 3.0.0, the accidental publish that package.json speaks of.
         quiet = {"NODE_NO_WARNINGS": "1", "CDK_DISABLE_VERSION_CHECK": "1", "CDK_DISABLE_CLI_TELEMETRY": "1"}
+        temporary = {"TMPDIR": str(self._work)}  # what the programs leave behind goes with the files of this run
         run(
             [
                 "cdk",
@@ -159,7 +168,7 @@ class Trial:
                 f"--output={self._work / 'cdk.out'}",
                 f"--app={sys.executable} -m tools.verify.app {self.name}",
             ],
-            {**os.environ, **quiet, "PYTHONPATH": str(CHECKOUT)},
+            {**os.environ, **quiet, **temporary, "PYTHONPATH": str(CHECKOUT)},
         )
 
 

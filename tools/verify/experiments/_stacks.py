@@ -47,7 +47,7 @@ def outputs(stack: cdk.Stack, **values: str) -> None:
 
 
 def repository(model: str = "adder") -> ModelRepository:
-    """A repository with one Python model, in a temporary directory of this process."""
+    """A repository with one Python model, in a temporary directory, which the run of the experiment removes."""
     root = Path(tempfile.mkdtemp(prefix="cdk-triton-verify-")) / "models"
     (root / model / "1").mkdir(parents=True)
     (root / model / "config.pbtxt").write_text(_CONFIG, encoding="utf-8")
