@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 
 from cdk_triton import ServingPlatform, TritonMultiModel
 from cdk_triton.protocol import layout
@@ -23,6 +24,8 @@ ROOT = Path(__file__).parents[2]
 
 class DeployedFleet:
     """The stack `Serving`, whose `TritonMultiModel` `Fleet` has no ensemble of its own.
+
+    Its role `publishes` has what `grant_publish_all` grants.
 
     Args:
         aws: where it is deployed to.
@@ -47,7 +50,8 @@ class DeployedFleet:
         app = cdk.App(outdir=str(directory / "cdk.out"), context=context, builtin_cloud_formation_validation=False)
         stack = cdk.Stack(app, "Serving", env=cdk.Environment(account=aws.account, region=aws.region))
         self.fleet = TritonMultiModel(stack, "Fleet", platform=platform)
-        self.fleet.add_publisher(**publisher)
+        publishes = iam.Role(stack, "Publishes", assumed_by=iam.AccountRootPrincipal())
+        self.fleet.add_publisher(**publisher).grant_publish_all(publishes)
         extend(stack, self.fleet)
         app.synth()
         publish_assets(self.s3, directory / "cdk.out", "Serving")
@@ -62,6 +66,7 @@ class DeployedFleet:
 
         self.bucket = physical("AWS::S3::Bucket", "TritonArtifacts")
         self.machine = physical("AWS::StepFunctions::StateMachine", "FleetPublisher")
+        self.publishes = f"arn:aws:iam::{aws.account}:role/{physical('AWS::IAM::Role', 'Publishes')}"
 
     def _deploy(self, template: Path) -> None:
         client = self.aws.client("cloudformation")

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.hosting.conftest import ROOT
-from tests.permissions.account import Account
 from tests.permissions.demands import demands
-from tests.permissions.judging import judge
-from tests.permissions.recording import Recording
+from tests.permissions.judging import denials
+from tests.permissions.recording import Recording, recorded_start
 
 from cdk_triton_local import LocalAws
 
@@ -27,23 +26,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _judged(request: pytest.FixtureRequest) -> Iterator[None]:
     """Judge the calls of a file at its end, after its local AWS has stopped."""
     recordings: dict[str, Recording] = {}
-    start = LocalAws.start
-
-    def recorded(aws: LocalAws) -> None:
-        recording, account = recordings.setdefault(aws.account, Recording()), Account(aws.account, aws.region)
-        aws.on_call = lambda call: recording.add(call, account)
-        start(aws)
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LocalAws, "start", recorded)
+        patch.setattr(LocalAws, "start", recorded_start(recordings))
         yield
     found = [sentence for recording in recordings.values() for sentence in recording.faults]
     decisions: list[Decision] = []
     for account, recording in recordings.items():
         asked = list(recording.decisions.values())
-        for decision, verdict in zip(asked, judge(asked, account), strict=True):
-            if not verdict.allowed or verdict.ignored:
-                found.append(f"{decision}: {verdict.error or verdict.ignored or 'denied'}")
+        found += denials(asked, account)
         decisions += asked
     if _is_whole(request):
         file = request.path.relative_to(ROOT).as_posix()

@@ -16,7 +16,7 @@ from cdk_triton.protocol import layout
 from cdk_triton_local.aws import LocalAws
 from deployed_fleet import DeployedFleet
 
-__all__ = ["CONFIG", "FLEET", "PLATFORM", "Account", "Run", "account", "deployed"]
+__all__ = ["CONFIG", "FLEET", "PLATFORM", "Account", "Run", "account", "administrator", "deployed"]
 
 PLATFORM = ServingPlatform(release="24.09", instance_type="ml.g5.xlarge")
 CONFIG = """
@@ -68,12 +68,19 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 
 @pytest.fixture
 def account(deployed: Account, monkeypatch: pytest.MonkeyPatch) -> Account:
-    """The deployed publisher, to which the environment of this process leads."""
-    for name, value in deployed.aws.environment().items():
+    """The deployed publisher, to which the environment of this process leads, as somebody who may publish."""
+    for name, value in deployed.aws.environment(deployed.publishes).items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
     monkeypatch.setattr(execution, "POLL_SECONDS", 0.02)
     return deployed
+
+
+@pytest.fixture
+def administrator(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of this process leads to the deployed publisher as somebody who may read every stack."""
+    for name, value in account.aws.environment().items():
+        monkeypatch.setenv(name, value)
 
 
 Run = Callable[..., Outcome]

@@ -13,7 +13,16 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from tests.cli.conftest import PROGRAM, run
 from tests.docs.blocks import of_kind
-from tests.end_to_end.publisher_account import CONFIG, FLEET, PLATFORM, Account, Run, account, deployed
+from tests.end_to_end.publisher_account import (
+    CONFIG,
+    FLEET,
+    PLATFORM,
+    Account,
+    Run,
+    account,
+    administrator,
+    deployed,
+)
 
 from cdk_triton import ModelRepository
 from cdk_triton.artifacts import artifact_key
@@ -28,7 +37,7 @@ from cdk_triton.protocol import layout
 if TYPE_CHECKING:
     from golden_messages import Messages
 
-__all__ = ["account", "deployed", "run"]
+__all__ = ["account", "administrator", "deployed", "run"]
 
 
 def test_ensembles_are_published_rolled_back_and_unpublished_without_a_deployment(account: Account, run: Run) -> None:
@@ -391,6 +400,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("arguments", UNUSABLE.values(), ids=UNUSABLE)
+@pytest.mark.usefixtures("administrator")
 def test_arguments_that_lead_nowhere_are_usage_errors(
     messages: Messages, account: Account, run: Run, arguments: tuple[str, ...]
 ) -> None:
@@ -401,6 +411,7 @@ def test_arguments_that_lead_nowhere_are_usage_errors(
     messages.record("cdk-triton fleet", found.said)
 
 
+@pytest.mark.usefixtures("administrator")
 def test_a_stack_without_a_publisher_says_how_to_reach_what_is_published(
     messages: Messages, account: Account, run: Run
 ) -> None:

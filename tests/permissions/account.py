@@ -4,24 +4,46 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ClientError
 from tests.permissions.judging import Document, Policies, document
+
+if TYPE_CHECKING:
+    from cdk_triton_local import LocalAws
 
 __all__ = ["Account"]
 
 
 @dataclass
 class Account:
-    """Reads moto's state, without calls of the local AWS, which would be recorded too.
+    """Reads moto's state, and what only the local AWS knows as the caller, whose calls are not judged.
 
     Attributes:
-        id: the account.
-        region: its region.
+        aws: the local AWS.
     """
 
-    id: str
-    region: str
+    aws: LocalAws
+
+    @property
+    def id(self) -> str:
+        """The account."""
+        return self.aws.account
+
+    @property
+    def region(self) -> str:
+        """The region."""
+        return self.aws.region
+
+    def stack(self, name: str) -> str:
+        """The ARN of a stack, by its name or ARN; with any id if there is none."""
+        if name.startswith("arn:"):
+            return name
+        try:
+            found: str = self.aws.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]["StackId"]
+        except ClientError:
+            return f"arn:aws:cloudformation:{self.region}:{self.id}:stack/{name}/any"
+        return found
 
     def of_role(self, arn: str) -> Policies | None:
         """The policies of a role, or None if it does not exist."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["USER_ID", "Decision", "Document", "Grant", "Policies", "Request", "Verdict", "document", "judge"]
+__all__ = ["USER_ID", "Decision", "Document", "Grant", "Policies", "Request", "Verdict", "denials", "document", "judge"]
 
 JUDGE = Path(__file__).with_name("judge")
 
-USER_ID = "AROAEXAMPLE:alice"
-"""The `aws:userid` of every role: the id of the role, and the name of its session."""
+USER_ID = "AKIAIOSFODNN7EXAMPLE"
+"""The `aws:userid` of every role, as moto says it (`GetCallerIdentity`)."""
 
 Document = str
 """A policy as JSON, so that equal policies are equal texts."""
@@ -133,6 +133,15 @@ def judge(decisions: Iterable[Decision], account: str) -> list[Verdict]:
     done = subprocess.run(["node", JUDGE / "judge.mjs"], input=asked, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return [_verdict(answer, documents) for answer in json.loads(done.stdout)]
+
+
+def denials(decisions: Sequence[Decision], account: str) -> list[str]:
+    """The decisions that IAM denies, or that no policy can decide, each in a sentence."""
+    return [
+        f"{decision}: {verdict.error or verdict.ignored or 'denied'}"
+        for decision, verdict in zip(decisions, judge(decisions, account), strict=True)
+        if not verdict.allowed or verdict.ignored
+    ]
 
 
 def _verdict(answer: Mapping[str, Any], documents: Sequence[Document]) -> Verdict:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.hosting.conftest import ROOT
+from tests.permissions.account import Account
 from tests.permissions.judging import Decision, Policies, Request, document
 from tests.permissions.requests import passed_roles, requests_of
 
+from cdk_triton_local import LocalAws
 from cdk_triton_local.process import CALLER, CLOUDFORMATION, ITSELF
 
 if TYPE_CHECKING:
-    from tests.permissions.account import Account
+    from collections.abc import Callable
 
     from cdk_triton_local.process import Call
 
-__all__ = ["Recording"]
+__all__ = ["Recording", "recorded_start"]
+
+ROOT: Final = Path(__file__).parents[2]
 
 BOOKKEEPING: Final = {
     ("cloudwatch", "DescribeAlarms"),  # CloudWatch evaluates its own alarms
@@ -110,6 +114,18 @@ class Recording:
     def _fault(self, sentence: str) -> None:
         with self._lock:
             self.faults[sentence] = None
+
+
+def recorded_start(recordings: dict[str, Recording]) -> Callable[[LocalAws], None]:
+    """`LocalAws.start` that records the calls of each account."""
+    start = LocalAws.start
+
+    def recorded(aws: LocalAws) -> None:
+        recording, account = recordings.setdefault(aws.account, Recording()), Account(aws)
+        aws.on_call = lambda call: recording.add(call, account)
+        start(aws)
+
+    return recorded
 
 
 def _resource_policy(request: Request, account: Account) -> str | None:

@@ -92,6 +92,10 @@ RESOURCES: Final[Mapping[tuple[str, str], str]] = {
     ("servicequotas", "ListAWSDefaultServiceQuotas"): "*",
     ("servicequotas", "ListServiceQuotas"): "*",
     ("ssm", "GetParameter"): "ssm:{region}:{account}:parameter{Name}",
+    ("states", "DescribeExecution"): "{executionArn}",
+    ("states", "DescribeMapRun"): "{mapRunArn}",
+    ("states", "DescribeStateMachine"): "{stateMachineArn}",
+    ("states", "ListMapRuns"): "{executionArn}",
     ("states", "StartExecution"): "{stateMachineArn}",
     ("sts", "AssumeRole"): "{RoleArn}",
 }
@@ -236,9 +240,8 @@ def _alarms(parameters: Mapping[str, Any], account: Account) -> Iterator[Request
 
 def _stack(operation: str) -> Callable[[Mapping[str, Any], Account], Iterator[Request]]:
     def requests(parameters: Mapping[str, Any], account: Account) -> Iterator[Request]:
-        name = parameters.get("StackName", "any")  # of a resource whose stack only AWS knows
-        place = f"arn:aws:cloudformation:{account.region}:{account.id}:stack"
-        yield Request(f"cloudformation:{operation}", name if name.startswith("arn:") else f"{place}/{name}/id")
+        # Without a name, a resource leads to its stack, which only AWS knows.
+        yield Request(f"cloudformation:{operation}", account.stack(parameters.get("StackName", "any")))
 
     return requests
 

@@ -89,7 +89,7 @@ class Reader:
     def __init__(self, world: World, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
         self.recording = Recording()
         self._aws = world.aws
-        account = Account(self._aws.account, self._aws.region)
+        account = Account(self._aws)
         buckets = {"the store's key": world.bucket, "the endpoint's key": "models"}
         self._policy = page.policy({name: str(account.bucket_key(bucket)) for name, bucket in buckets.items()})
         iam, name = self._aws.client("iam"), f"reads-{page.file}"

@@ -27,7 +27,7 @@ class Recorded:
     def __init__(self, aws: LocalAws) -> None:
         self.aws = aws
         self.recording = Recording()
-        account = Account(aws.account, aws.region)
+        account = Account(aws)
         aws.on_call = lambda call: self.recording.add(call, account)
 
     def role(self, *statements: Mapping[str, object]) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.docs.blocks import Block, of_kind
+from tests.permissions.recorded_command import faults_in
 from tokenizers import Tokenizer
 
 from cdk_triton.client import TritonClient
@@ -83,13 +84,17 @@ class Shell:
 def local_aws(directory: Path, variables: Mapping[str, str] | None = None) -> Iterator[Shell]:
     """A shell in `directory` that is led to a bootstrapped local AWS there, which ends with this process.
 
+    At its end, the calls of roles are judged by the policies of the deployed templates.
+
     Args:
         directory: where both work.
         variables: what the local AWS finds in its environment, besides what is in ours.
     """
     shell = Shell(directory)
     environment = {**os.environ, "PATH": PATH, **(variables or {})}
-    command = ["cdk-triton", "local", "up"]
+    calls = directory / "calls.json"
+    command = [sys.executable, "-m", "tests.permissions.recorded_command", str(calls), "local", "up"]
+    environment["PYTHONPATH"] = f"{CHECKOUT}:{environment.get('PYTHONPATH', '')}"
     running = process.start(command, environment=environment, directory=directory, output=PIPE, errors=DEVNULL)
     try:
         assert running.stdout is not None
@@ -104,6 +109,8 @@ def local_aws(directory: Path, variables: Mapping[str, str] | None = None) -> It
         running.stop()
         if running.stdout is not None:
             running.stdout.close()
+    if faults := faults_in(calls):
+        pytest.fail("\n".join(faults), pytrace=False)
 
 
 def variables_of_the_page(checkout: Path) -> dict[str, str]:
