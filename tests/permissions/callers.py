@@ -8,10 +8,14 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from tests.security.everything import IRELAND
 
+from cdk_triton import TritonEndpoint
+
 if TYPE_CHECKING:
     from constructs import IConstruct
 
 __all__ = ["add_callers"]
+
+IMPORTED = f"arn:aws:sagemaker:{IRELAND.region}:{IRELAND.account}:endpoint/imported"
 
 
 def add_callers(serving: cdk.Stack) -> cdk.Stack:
@@ -35,6 +39,10 @@ def add_callers(serving: cdk.Stack) -> cdk.Stack:
     made["Components"].grant_invoke(role("CallsComponents"))
     made["Fleet/Publisher"].grant_publish(role("Publishes"))
     made["Fleet/Publisher"].grant_publish_all(role("PublishesAll"))
+    imported = TritonEndpoint.from_endpoint_arn(callers, "Imported", IMPORTED)
+    imported.grant_invoke(role("CallsImported"))
+    imported.grant_invoke(role("CallsTextOfImported"), target_models=["text"])
+    app.node.find_child("Artifacts").node.find_child("Store").grant_read(role("ReadsStore"))  # type: ignore[attr-defined]
     return callers
 
 

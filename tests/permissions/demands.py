@@ -45,6 +45,11 @@ class Demand:
     guide: str = ""
     why: str = ""
 
+    @property
+    def is_of_callers(self) -> bool:
+        """Whether the principals are those of callers.py."""
+        return self.roles.startswith(("Calls", "Publishes", "Reads"))
+
     def unseen(self, decisions: Iterable[Decision]) -> list[str]:
         """The actions and resources of the row that are in none of the recorded decisions."""
         seen = {(each.request.action, each.request.resource or "*") for each in decisions}
@@ -76,10 +81,9 @@ def decisions_of(demand: Demand, templates: Templates) -> Iterator[Decision]:
         for action, resource, sent in product(demand.actions, demand.resources, product(*values)):
             context = {key: filled(value) for key, value in zip(demand.context, sent, strict=True)}
             arn = None if resource == "*" else filled(resource)  # any resource that the action has
-            of_resource = _resource_policy(arn or "", templates)
-            yield Decision(
-                principal, Request(action, arn, context), Policies(policies, resource=of_resource), str(demand)
-            )
+            request = Request(action, arn, context)
+            of_resource = templates.resource_policy(request)
+            yield Decision(principal, request, Policies(policies, resource=of_resource), str(demand))
 
 
 def _principals(demand: Demand, templates: Templates) -> Iterator[tuple[str, tuple[Document, ...]]]:
@@ -89,8 +93,3 @@ def _principals(demand: Demand, templates: Templates) -> Iterator[tuple[str, tup
     for name, role in templates.roles.items():
         if re.fullmatch(demand.roles, name):
             yield f"arn:aws:iam::{ACCOUNT}:role/{name}", tuple(document(policy) for policy in role.policies)
-
-
-def _resource_policy(arn: str, templates: Templates) -> Document | None:
-    found = templates.resource_policies.get(arn.partition("/")[0] if ":s3:" in arn else arn)
-    return None if found is None else document(found)

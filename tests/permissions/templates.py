@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tests.permissions.judging import Document, Request, document
+
 __all__ = ["ACCOUNT", "REGION", "TemplateRole", "Templates"]
 
 ACCOUNT, REGION = "111122223333", "eu-west-1"
@@ -78,6 +80,12 @@ class Templates:
                 for output in template.get("Outputs", {}).values()
                 if "Export" in output
             }
+
+    def resource_policy(self, request: Request) -> Document | None:
+        """The policy of the resource of a request, if these templates have one."""
+        arn = request.resource or ""
+        found = self.resource_policies.get(arn.partition("/")[0] if ":s3:" in arn else arn)
+        return None if found is None else document(found)
 
     def _add_roles(self, resources: Mapping[str, Any], resolver: _Resolver) -> None:
         by_id: dict[str, TemplateRole] = {}

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from aws_cdk.assertions import Template
 from tests.hosting.conftest import ROOT
+from tests.permissions.bootstrap import of_the_bootstrap
 from tests.permissions.callers import add_callers
 from tests.permissions.demands import decisions_of, demands
-from tests.permissions.judging import Decision, Verdict, document, judge
+from tests.permissions.judging import Decision, Document, Verdict, document, judge
 from tests.permissions.pages import actions_in
 from tests.permissions.templates import ACCOUNT, Templates
 from tests.security.everything import add_everything
@@ -211,3 +212,32 @@ def test_a_fault_of_a_policy_is_found(
     found = judged(changed)
     for sentences, part in zip(found, (unmet, needless), strict=True):
         assert any(part in each for each in sentences) if part else sentences == []
+
+
+@pytest.fixture(name="needed", scope="module")
+def _needed(everything: Templates) -> list[Decision]:
+    """What the roles of the constructs need, and neither callers nor services."""
+    rows = [each for each in demands() if not each.denied and not each.service and not each.is_of_callers]
+    return [decision for row in rows for decision in decisions_of(row, everything)]
+
+
+def denied_by(boundary: Document, needed: list[Decision]) -> list[Decision]:
+    """What a permissions boundary denies."""
+    asked = [replace(each, policies=replace(each.policies, boundary=boundary)) for each in needed]
+    return [each for each, verdict in zip(asked, judge(asked, ACCOUNT), strict=True) if not verdict.allowed]
+
+
+@pytest.mark.slow
+def test_the_boundary_of_the_bootstrap_denies_the_roles_nothing(needed: list[Decision]) -> None:
+    assert denied_by(of_the_bootstrap(), needed) == []
+
+
+@pytest.mark.slow
+def test_a_boundary_has_to_allow_the_services_of_the_page(needed: list[Decision]) -> None:
+    page = (ROOT / "docs" / "platform_teams.md").read_text(encoding="utf-8").partition("### A permissions boundary")[2]
+    services = set(re.findall(r"`([a-z0-9]+)`", page.partition("The roles use")[0]))
+
+    allow = {"Effect": "Allow", "Action": [f"{each}:*" for each in sorted(services)], "Resource": "*"}
+    assert denied_by(document({"Version": "2012-10-17", "Statement": [allow]}), needed) == []
+    assert services == {each.request.action.partition(":")[0] for each in needed}
+    assert {each.request.action for each in needed if each.request.action.startswith("iam:")} == {"iam:PassRole"}

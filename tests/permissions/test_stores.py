@@ -89,6 +89,43 @@ def test_a_store_promotes_from_another_region_without_a_policy_of_the_bucket(sta
 
 
 @pytest.mark.slow
+def test_another_account_reads_the_archives_that_it_may_promote(stack: cdk.Stack) -> None:
+    store = TritonArtifactStore(stack, "Store", encryption_key=kms.Key(stack, "Key"))
+    store.grant_read(iam.AccountPrincipal(OTHER))
+
+    templates = Templates([Template.from_stack(stack).to_json()])
+    bucket, key = f"arn:aws:s3:::{templates.names['StoreBucket']}", templates.names["KeyArn"]
+    everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+    requests = {
+        Request("s3:GetObject", f"{bucket}/artifacts/text/key/model.tar.gz", owner=ACCOUNT): True,
+        Request("s3:ListBucket", bucket, owner=ACCOUNT): True,
+        Request("kms:Decrypt", key, VIA_S3, owner=ACCOUNT): True,
+        Request("s3:GetObject", f"{bucket}/staging/build/in/plan.json", owner=ACCOUNT): False,
+        Request("s3:PutObject", f"{bucket}/artifacts/text/key/model.tar.gz", owner=ACCOUNT): False,
+        Request("kms:GenerateDataKey", key, VIA_S3, owner=ACCOUNT): False,
+    }
+    role = f"arn:aws:iam::{OTHER}:role/their-store"
+    decisions = [
+        Decision(role, each, Policies((document(everything),), resource=templates.resource_policy(each)), "")
+        for each in requests
+    ]
+    assert [verdict.allowed for verdict in judge(decisions, OTHER)] == [*requests.values()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_store_promotes_from_a_store_with_a_key(stack: cdk.Stack, is_known: bool) -> None:
+    """The imported bucket has to name its key: the key policy of the other account alone is not enough."""
+    arn = f"arn:aws:kms:{REGION}:{OTHER}:key/11111111-2222-3333-4444-555555555555"
+    key = kms.Key.from_key_arn(stack, "TestedKey", arn) if is_known else None
+    tested = s3.Bucket.from_bucket_attributes(stack, "Tested", bucket_name="tested", encryption_key=key)
+    TritonArtifactStore(stack, "Store", promotes_from=TritonArtifactStore.from_bucket(stack, "TestedStore", tested))
+
+    theirs = policy(f"arn:aws:iam::{ACCOUNT}:root", "kms:Decrypt", "*")
+    assert allowed(stack, "StoreIsCompleteRole", Request("kms:Decrypt", arn, VIA_S3, owner=OTHER), theirs) == is_known
+
+
+@pytest.mark.slow
 def test_the_handler_reads_what_is_encrypted_with_the_key_of_s3(stack: cdk.Stack) -> None:
     TritonArtifactStore(stack, "Store")
 

@@ -18,6 +18,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
 from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 from tests.hosting.conftest import ROOT
+from tests.permissions.bootstrap import BOUNDARY, of_the_bootstrap
 from tests.permissions.judging import Decision, Policies, Request, document, judge
 from tests.security.everything import IRELAND, add_everything
 
@@ -271,7 +272,7 @@ def test_roles_are_passed_to_known_services_only() -> None:
     )
 
 
-def judged(*requests: Request) -> list[str]:
+def judged(*requests: Request, boundary: str | None = None) -> list[str]:
     """The actions that the policy allows, as another project's simulator of IAM decides."""
     account = str(IRELAND.account)
     role, identity = f"arn:aws:iam::{account}:role/cfn-exec-role", (document(policy()),)
@@ -280,7 +281,7 @@ def judged(*requests: Request) -> list[str]:
 
     def decision(request: Request) -> Decision:
         of_resource = of_key if request.action.startswith("kms:") else None
-        return Decision(role, request, Policies(identity, resource=of_resource), "")
+        return Decision(role, request, Policies(identity, boundary, of_resource), "")
 
     verdicts = judge(map(decision, requests), account)
     assert {
@@ -305,6 +306,24 @@ def test_the_handlers_may_do_what_they_declare() -> None:
 
     assert judged(*(Request(action, None, context.get(action, {})) for action in wanted)) == wanted
     assert judged(*(Request(action, None) for action in context)) == []
+
+
+@pytest.mark.parametrize(
+    ("action", "context", "is_allowed"),
+    [
+        ("iam:CreateRole", {"iam:PermissionsBoundary": BOUNDARY}, True),
+        ("iam:CreateRole", {}, False),
+        ("iam:PutRolePermissionsBoundary", {"iam:PermissionsBoundary": BOUNDARY}, True),
+        ("iam:DeleteRolePermissionsBoundary", {}, False),
+        ("iam:PutRolePolicy", {}, True),
+    ],
+)
+def test_under_the_boundary_of_the_bootstrap_roles_have_to_have_it(
+    action: str, context: dict[str, str], is_allowed: bool
+) -> None:
+    """As docs/platform_teams.md says."""
+    request = Request(action, f"arn:aws:iam::{IRELAND.account}:role/Artifacts-StoreProvideRole", context)
+    assert judged(request, boundary=of_the_bootstrap()) == [action] * is_allowed
 
 
 @pytest.mark.parametrize(

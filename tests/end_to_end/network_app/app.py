@@ -1,6 +1,6 @@
 """A model in a VPC without internet, isolated, served without an archive, from an image of the stack's own repository.
 
-The functions of its store are in another such VPC.
+The functions of its store are in another such VPC. Every role has a permissions boundary.
 
 Context: `addend` changes one file of the repository.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecr as ecr
+from aws_cdk import aws_iam as iam
 
 from cdk_triton import (
     ModelRepository,
@@ -48,6 +49,10 @@ for path, content in {
 
 env = cdk.Environment(account="123456789012", region="us-east-1")
 artifacts, stack = cdk.Stack(app, "Artifacts", env=env), cdk.Stack(app, "Serving", env=env)
+services = "cloudformation cloudwatch codebuild ec2 ecr iam kms lambda logs s3 sagemaker sns states"
+for each in (artifacts, stack):  # as docs/platform_teams.md says
+    allowed = iam.PolicyStatement(actions=[f"{service}:*" for service in services.split()], resources=["*"])
+    iam.PermissionsBoundary.of(each).apply(iam.ManagedPolicy(each, "Boundary", statements=[allowed]))
 isolated = ec2.SubnetConfiguration(name="Isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
 vpc, vpc_of_store = (
     ec2.Vpc(each, "Vpc", availability_zones=["us-east-1a", "us-east-1b"], subnet_configuration=[isolated])

@@ -353,3 +353,16 @@ def test_termination_protection_protects(deployer: Deployer) -> None:
 def _resources(deployer: Deployer, name: str) -> dict[str, str]:
     found = deployer.client.list_stack_resources(StackName=name)["StackResourceSummaries"]
     return {each["LogicalResourceId"]: each["ResourceType"] for each in found}
+
+
+def test_the_permissions_boundary_of_a_role_comes_and_goes(deployer: Deployer) -> None:
+    name, arn = deployer.new_name(), "arn:aws:iam::123456789012:policy/Boundary"
+    iam = deployer.aws.client("iam")
+
+    def boundary(**properties: Any) -> str | None:
+        role = {"RoleName": f"role-{name}", "AssumeRolePolicyDocument": TRUST, **properties}
+        deployer.deploy(template(Role={"Type": "AWS::IAM::Role", "Properties": role}), name)
+        found: dict[str, str] = iam.get_role(RoleName=f"role-{name}")["Role"].get("PermissionsBoundary", {})
+        return found.get("PermissionsBoundaryArn")
+
+    assert [boundary(PermissionsBoundary=arn), boundary(), boundary(PermissionsBoundary=arn)] == [arn, None, arn]

@@ -40,12 +40,12 @@ class Role(ResourceType):
             "ManagedPolicyArns",
             "MaxSessionDuration",
             "Path",
+            "PermissionsBoundary",
             "Policies",
             "RoleName",
             "Tags",
         }
     )
-    recorded = frozenset({"PermissionsBoundary"})
     attributes = frozenset({"Arn", "RoleId"})
 
     def create(self, context: Context, properties: Properties) -> PhysicalResource:
@@ -54,7 +54,7 @@ class Role(ResourceType):
             RoleName=name,
             AssumeRolePolicyDocument=document(properties["AssumeRolePolicyDocument"]),
             Tags=context.tag_list(properties),
-            **picked(properties, "Description", "MaxSessionDuration", "Path"),
+            **picked(properties, "Description", "MaxSessionDuration", "Path", "PermissionsBoundary"),
         )["Role"]
         self._apply_policies(context, name, properties, {})
         return PhysicalResource(name, {"Arn": role["Arn"], "RoleId": role["RoleId"]})
@@ -67,6 +67,10 @@ class Role(ResourceType):
             RoleName=physical.id, PolicyDocument=document(properties["AssumeRolePolicyDocument"])
         )
         iam.update_role(RoleName=physical.id, **picked(properties, "Description", "MaxSessionDuration"))
+        if boundary := properties.get("PermissionsBoundary"):
+            iam.put_role_permissions_boundary(RoleName=physical.id, PermissionsBoundary=boundary)
+        elif "PermissionsBoundary" in previous:
+            iam.delete_role_permissions_boundary(RoleName=physical.id)
         self._apply_policies(context, physical.id, properties, previous)
         return physical
 
