@@ -59,7 +59,7 @@ lint: setup ## ruff, the layers of the packages, generated files, and mypy --str
 	@python -m tools.generate --check --no-tests
 	@mypy
 
-bench: setup ## the figures of benchmarks/, one JSON object per line; LONG=1 takes an hour more
+bench: setup $(JUDGE) ## the figures of benchmarks/, one JSON object per line; LONG=1 takes an hour more
 	@python benchmarks/run.py $(if $(LONG),--long)
 
 docs: setup ## the user guide, in site/
