@@ -22,12 +22,15 @@ from tests.permissions.judging import judge
 from tests.permissions.pages import ARTIFACTS, DOCTOR, INVOKE_AND_BENCH, Page, actions_in
 from tests.permissions.recording import Recording
 
-from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA
+from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription
 from cdk_triton.artifacts.served_repositories import SERVED_METADATA
 from cdk_triton.cli.artifacts import publishing, sweep
 from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.bench.cloudwatch import load_parts
 from cdk_triton.protocol import layout
+from cdk_triton.protocol.plan import BuildInput, BuildMachine
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ContainerEnvironment
 from cdk_triton_local.aws import LocalAws
 from cdk_triton_local.endpoints import Response
 from cdk_triton_local.process import conflicting_variables
@@ -243,7 +246,11 @@ def test_doctor(run: Run, reader: Callable[[Page], Reader], world: World, tmp_pa
 
 def assembly(directory: Path, passed: str) -> Path:
     """A cloud assembly with a publisher, an endpoint with a name and a rehearsed model, and without the export."""
-    publisher = {"multi_model": "Fleet", "max_concurrency": 8}
+    machine = BuildMachine("codebuild", 60, {}, BuildInput(None, "", ""))
+    platform = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
+    publisher = PublisherDescription(
+        "Fleet", "fleet", platform, ContainerEnvironment(), 8, builder=machine, rehearse=True
+    ).document()
     endpoint = {"EndpointName": "named", "EndpointConfigName": {"Fn::GetAtt": ["Config", "EndpointConfigName"]}}
     template = {
         "Resources": {
