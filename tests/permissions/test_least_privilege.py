@@ -22,6 +22,7 @@ from tests.permissions.callers import add_callers
 from tests.permissions.demands import decisions_of, demands
 from tests.permissions.judging import Decision, Document, Verdict, document, judge
 from tests.permissions.pages import actions_in
+from tests.permissions.report import report
 from tests.permissions.templates import ACCOUNT, Templates
 from tests.security.everything import add_everything
 
@@ -153,6 +154,14 @@ def test_the_roles_may_do_what_is_demanded(result: Judged) -> None:
 
 def test_the_roles_may_do_nothing_else(result: Judged) -> None:
     assert result.needless == []
+
+
+@pytest.mark.slow
+def test_the_report_for_reviewers_explains_every_statement(everything: Templates) -> None:
+    lines, unexplained = report(everything)
+
+    assert unexplained == 0
+    assert "## StoreIsCompleteRole" in lines
 
 
 def statement_of(templates: Templates, role: str, action: str) -> dict[str, Any]:
