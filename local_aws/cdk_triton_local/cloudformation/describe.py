@@ -95,6 +95,7 @@ def describe_event(stack: Stack, event: Event) -> dict[str, Any]:
             "StackId": stack.id,
             "EventId": event.id,
             "StackName": stack.name,
+            "OperationId": event.operation or None,
             "LogicalResourceId": event.logical_id,
             "PhysicalResourceId": event.physical_id,
             "ResourceType": event.type,

@@ -37,6 +37,7 @@ class Event:
     properties: Mapping[str, Any] | None = None
     timestamp: datetime = field(default_factory=now)
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    operation: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ class Stack:
         current: the last successful deployment.
         attempted: the deployment that its creation tried.
         imports: names of the exports that its resources use.
+        operation: the id of the last operation, which its events have. A rollback is an operation of its own
+            (mostRecentDeploymentAttempt of aws-cdk), so that the CLI tells the failures of one deployment.
     """
 
     environment: Environment
@@ -115,6 +118,7 @@ class Stack:
     settings: Settings = field(default_factory=Settings)
     termination_protection: bool = False
     change_set_id: str | None = None
+    operation: str = ""
 
     @property
     def name(self) -> str:
@@ -146,6 +150,8 @@ class Stack:
             quiet: leave the event's reason empty, as CloudFormation does for the last event of a rollback.
         """
         self.status, self.reason = status, reason
+        if status.endswith("_IN_PROGRESS") and "CLEANUP" not in status:
+            self.operation = str(uuid.uuid4())
         self._append(Event(self.name, self.id, STACK_TYPE, status, "" if quiet else reason, token))
 
     def record(self, resource: StackResource, status: str, reason: str = "", token: str = "") -> None:
@@ -161,4 +167,4 @@ class Stack:
         # The CLI sorts events by time, which has milliseconds: no two events may have the same.
         if self.events and event.timestamp <= self.events[-1].timestamp:
             event = replace(event, timestamp=self.events[-1].timestamp + timedelta(milliseconds=1))
-        self.events.append(event)
+        self.events.append(replace(event, operation=self.operation))

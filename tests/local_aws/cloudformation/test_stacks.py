@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -176,6 +177,20 @@ def test_update_replace_policy_keeps_the_old_physical_resource(deployer: Deploye
     ]
     both = deployer.aws.client("ssm").get_parameters(Names=[f"/{name}/1", f"/{name}/2"])["Parameters"]
     assert len(both) == 2
+
+
+def test_the_events_of_each_deployment_and_of_each_rollback_have_an_operation_of_their_own(deployer: Deployer) -> None:
+    """Without this, the CLI shows the failure of an earlier deployment as one of this deployment."""
+    name = deployer.new_name()
+    deployer.deploy(template(Good=parameter("x")), name)
+    for _ in range(2):
+        assert deployer.deploy(template(Good=parameter("x"), Broken=BROKEN), name) == "UPDATE_ROLLBACK_COMPLETE"
+
+    parts = [list(part) for _, part in groupby(deployer.raw_events(name), itemgetter("OperationId"))]
+
+    begun = [part[0]["ResourceStatus"] for part in parts]
+    assert begun == ["CREATE_IN_PROGRESS", *["UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"] * 2]
+    assert len({part[0]["OperationId"] for part in parts}) == len(parts)
 
 
 def test_a_failed_update_goes_back_to_what_was_and_removes_what_it_made(deployer: Deployer) -> None:
