@@ -7,24 +7,21 @@ a package of its own.
 from __future__ import annotations
 
 import functools
-import json
-import math
 import os
 import secrets
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cdk_triton.errors import LocalError
-from cdk_triton_local.clock import Clock, Waits
+from cdk_triton_local.clock import Clock
 from cdk_triton_local.endpoints import EndpointHost
 from cdk_triton_local.faults import Faults, ServiceError
 from cdk_triton_local.process import (
     CALLER,
     CLOUDFORMATION,
-    CLOUDWATCH,
     EVENTBRIDGE,
     ITSELF,
     Call,
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
     from cdk_triton_local.cloudformation import Mailbox
     from cdk_triton_local.front import SignedRequest
     from cdk_triton_local.lambdas import Executions
-    from cdk_triton_local.services import Alarms, MetricValues
 
 __all__ = ["LocalAws"]
 
@@ -52,8 +48,6 @@ _OF_NO_USER = {
 }
 """botocore's session variables (name in the file, variable, default, conversion) without profile and files."""
 
-_WATCH_SECONDS = 10.0  # the shortest period of an alarm
-_MINUTE = 60
 _SHORTENED_SECONDS = 0.05
 """The longest pause between two attempts or polls while faults are injected."""
 
@@ -290,31 +284,10 @@ class LocalAws:
             self.on_call(call)
         return self.faults.error(call)
 
-    def _watch(self, values: MetricValues, alarms: Alarms) -> Waits:
-        """Publish metrics, and evaluate alarms."""
-        while True:
-            yield (math.floor(self.clock.now / _WATCH_SECONDS) + 1) * _WATCH_SECONDS - self.clock.now
-            try:
-                self.metrics.publish()
-                values.refresh()
-                alarms.evaluate(only_short=round(self.clock.now) % _MINUTE != 0)
-            except Exception as error:  # the next time may succeed
-                self.log(f"the alarms were not evaluated: {error}")
-
-    def _alarm_states(self, role: str, names: Collection[str]) -> Mapping[str, str]:
-        found = self.client("cloudwatch", role).describe_alarms(AlarmNames=list(names))["MetricAlarms"]
-        return {each["AlarmName"]: each["StateValue"] for each in found}
-
     def _announce(self, endpoint: Any) -> None:
         """Send the event of an endpoint's new status."""
         name, configuration = endpoint.endpoint_name, endpoint.endpoint_config_name
         self._events.send(endpoint.arn, name, configuration, endpoint.endpoint_status, self.clock.now)
-
-    def _act(self, action: str, alarm: Mapping[str, Any], value: float) -> None:
-        """Carry out an action of an alarm."""
-        if ":sns:" in action:
-            text = {"AlarmName": alarm["AlarmName"], "NewStateValue": alarm["StateValue"]}
-            self.client("sns", CLOUDWATCH).publish(TopicArn=action, Message=json.dumps(text))
 
     def _start(self) -> None:
         # moto, Flask and the service models take a second to import, and a process that asks for a status needs none.
@@ -323,6 +296,7 @@ class LocalAws:
         from cdk_triton_local.endpoints.capacity import Capacity
         from cdk_triton_local.endpoints.components import ComponentOperations
         from cdk_triton_local.endpoints.data_capture import CapturingHost
+        from cdk_triton_local.endpoints.instance_changes import change_instances
         from cdk_triton_local.endpoints.metrics import EndpointMetrics
         from cdk_triton_local.endpoints.operations import EndpointOperations
         from cdk_triton_local.front import Routes, Server, Signatures
@@ -330,9 +304,8 @@ class LocalAws:
         from cdk_triton_local.lambdas import LambdaRuntime
         from cdk_triton_local.moto_state import MotoState
         from cdk_triton_local.services import (
-            Alarms,
             EndpointEvents,
-            MetricValues,
+            Monitoring,
             StateMachines,
             TritonImages,
             service_quotas,
@@ -378,18 +351,24 @@ class LocalAws:
         self._routes.state_machines = StateMachines(
             lambda: self.client("stepfunctions", ITSELF), self.invoke_function, self.sleep, self.log
         )
-        self.metrics = EndpointMetrics(lambda: self.client("cloudwatch", ITSELF), lambda: self.clock.now)
-        values = MetricValues(state.metric_data, lambda: self.clock.now)
-        alarms = Alarms(lambda: self.client("cloudwatch", ITSELF), values, self._act, self.log)
+        self.metrics = EndpointMetrics(
+            lambda: self.client("cloudwatch", ITSELF), lambda: self.clock.now, state.variant_instances
+        )
+        state.let_change_instances(functools.partial(change_instances, self.clock))
+        monitoring = Monitoring(
+            self.clock, self.client, self.metrics.publish, state.metric_data, state.scalable_targets, self.log
+        )
         captured = CapturingHost(self._host_factory(self), lambda role: self.client("s3", role), self.log)
         self._routes.host = host = AsyncHost(
             captured,
             client=self.client,
             instances=state.instances,
             record=self.metrics.record,
+            now=lambda: self.clock.now,
             log=self.log,
             region=self.region,
         )
+        self.metrics.before_publishing = host.report
         self._routes.submit = host.submit
         sagemaker = self.client("sagemaker", ITSELF)
         self._events = EndpointEvents(
@@ -406,7 +385,7 @@ class LocalAws:
             state.endpoint_configurations,
             state.scaled_variants,
             Capacity(self.directory).of,
-            self._alarm_states,
+            monitoring.alarm_states,
             self.clock,
             self._announce,
             self.log,
@@ -418,7 +397,7 @@ class LocalAws:
         self._close += [self._clients.clear, engine.close, host.close, self._lambdas.close, builds.close, jobs.close]
         server.start()
         self._close.append(self.clock.close)
-        self.clock.start(self._watch(values, alarms))
+        self.clock.start(monitoring.watch())
         self.clock.open()
         self.log(f"the local AWS answers at {self.url}")
 

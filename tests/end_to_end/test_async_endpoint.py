@@ -16,7 +16,7 @@ import pytest
 
 from cdk_triton.client import AsyncResult, TritonClient
 from cdk_triton.errors import ModelError, ResultNotReadyError
-from cdk_triton_local.aws import LocalAws
+from cdk_triton_local import Clock, LocalAws
 
 HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"
@@ -72,6 +72,16 @@ class Account:
     def submit(self, x: np.ndarray[Any, Any], **how: Any) -> AsyncResult:
         return self.client().submit({"x": x.astype(np.float32)}, **how)
 
+    def minutes_until(self, count: int) -> int:
+        """The minutes that pass until the endpoint has so many instances."""
+        sagemaker, name = self.aws.client("sagemaker"), self.client().endpoint_name
+        for minutes in range(60):
+            (variant,) = sagemaker.describe_endpoint(EndpointName=name)["ProductionVariants"]
+            if variant["CurrentInstanceCount"] == count:
+                return minutes
+            self.aws.clock.advance(60)
+        raise AssertionError(f"there are not {count} instances after an hour, but {variant}")
+
     def scale(self, count: int) -> None:
         sagemaker = self.aws.client("sagemaker")
         name = self.client().endpoint_name
@@ -90,7 +100,8 @@ def _account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
         [sys.executable, HERE / "async_app" / "app.py", directory / "text", ASSETS, directory / "assemblies"],
         check=True,
     )
-    with LocalAws(tmp_path_factory.mktemp("aws")) as aws, pytest.MonkeyPatch.context() as patch:
+    clock = Clock(only_moved=True)
+    with LocalAws(tmp_path_factory.mktemp("aws"), clock=clock) as aws, pytest.MonkeyPatch.context() as patch:
         patch.setattr("cdk_triton_local.endpoints.instance_changes.SECONDS", 0.0)
         aws.client("s3").create_bucket(Bucket=ASSETS)
         account = Account(aws, directory / "assemblies")
@@ -129,6 +140,15 @@ def test_requests_wait_for_an_instance_and_outlive_an_update(account: Account) -
     account.scale(1)
     assert waiting.result(SECONDS)["y"].tolist() == [2.0]
     assert account.submit(np.array([2.0])).result(SECONDS)["y"].tolist() == [3.0]
+
+
+def test_an_idle_endpoint_goes_to_zero_and_back(account: Account) -> None:
+    account.submit(np.array([3.0])).result(SECONDS)
+
+    assert 14 <= account.minutes_until(0) <= 16  # 15 minutes with less than 90 % of the target
+    waiting = account.submit(np.array([4.0]))
+    assert 2 <= account.minutes_until(1) <= 3  # two whole minutes with a backlog and without capacity
+    assert waiting.result(SECONDS)["y"].tolist() == [5.0]
 
 
 def test_the_stack_can_be_destroyed_and_answers_stay(account: Account) -> None:

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 
 from cdk_triton.client import TritonClient
 from cdk_triton.errors import InvocationError, NoCapacityError
-from cdk_triton_local.aws import LocalAws
+from cdk_triton_local import Clock, LocalAws
 
 HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"
@@ -76,8 +76,13 @@ class Shop:
         self.sagemaker.update_inference_component_runtime_config(
             InferenceComponentName=component, DesiredRuntimeConfig={"CopyCount": copies}
         )
-        while self.described(component)["InferenceComponentStatus"] == "Updating":
+        self.settle(component)
+
+    def settle(self, component: str) -> int:
+        """Wait for the end of a change, and return the number of copies."""
+        while (found := self.described(component))["InferenceComponentStatus"] == "Updating":
             threading.Event().wait(0.05)
+        return int(found["RuntimeConfig"]["CurrentCopyCount"])
 
     def described(self, component: str) -> dict[str, Any]:
         return dict(self.sagemaker.describe_inference_component(InferenceComponentName=component))
@@ -119,7 +124,7 @@ def _shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         ],
         check=True,
     )
-    with LocalAws(tmp_path_factory.mktemp("aws")) as aws:
+    with LocalAws(tmp_path_factory.mktemp("aws"), clock=Clock(only_moved=True)) as aws:
         aws.client("s3").create_bucket(Bucket=ASSETS)
         shop = Shop(aws, directory / "assemblies")
         shop.cdk("first", "deploy", "--all", "--require-approval", "never")
@@ -157,9 +162,12 @@ def test_components_go_to_zero_and_come_back(shop: Shop) -> None:
     alarms = shop.aws.client("cloudwatch").describe_alarms()["MetricAlarms"]
     assert metrics[0]["Dimensions"] in [alarm["Dimensions"] for alarm in alarms]  # the alarm looks where it is counted
 
-    shop.scale(text, 2)
+    shop.aws.clock.advance(60)  # the alarm on requests without a copy adds the first one
+
+    assert shop.settle(text) == 1
     assert shop.ask(text) == 1
     assert shop.instances() == 1
+    shop.scale(text, 2)
 
 
 def test_a_deployment_changes_one_component_and_keeps_the_copies(shop: Shop) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +15,9 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from botocore.exceptions import ClientError
 
-from cdk_triton_local.aws import LocalAws
+from cdk_triton_local import Clock, LocalAws
 from cdk_triton_local.endpoints import instance_changes
 
 HERE = Path(__file__).parent
@@ -38,7 +38,6 @@ class Account:
 
     def __init__(self, aws: LocalAws, assemblies: Path) -> None:
         self.aws = aws
-        self.may_settle = threading.Event()
         self._assemblies = assemblies
 
     def deploy(self, app: str) -> subprocess.Popen[str]:
@@ -49,11 +48,27 @@ class Account:
 
     def scale(self, count: int) -> None:
         """Do what Application Auto Scaling does; the endpoint is busy until it may settle."""
-        self.may_settle.clear()
         wanted = {"VariantName": "AllTraffic", "DesiredInstanceCount": count}
         self.aws.client("sagemaker").update_endpoint_weights_and_capacities(
             EndpointName=self.endpoint()["EndpointName"], DesiredWeightsAndCapacities=[wanted]
         )
+
+    def settle(self, process: subprocess.Popen[str]) -> str:
+        """From now on, let instances start and stop at once; return the output of the CLI when it has ended."""
+        while True:
+            if self._is_changing():
+                self.aws.clock.advance(instance_changes.SECONDS)
+            try:
+                return process.communicate(timeout=0.1)[0]
+            except subprocess.TimeoutExpired:
+                continue
+
+    def _is_changing(self) -> bool:
+        try:
+            (variant,) = self.endpoint()["ProductionVariants"]
+        except (ValueError, ClientError):  # the endpoint is gone
+            return False
+        return bool(variant["CurrentInstanceCount"] != variant["DesiredInstanceCount"])
 
     def endpoint(self) -> dict[str, Any]:
         sagemaker = self.aws.client("sagemaker")
@@ -80,8 +95,7 @@ class Account:
         while process.poll() is None and not self._has_begun(stack["StackId"], wait, status):
             time.sleep(0.05)
         waited = process.poll() is None
-        self.may_settle.set()
-        output, _ = process.communicate()
+        output = self.settle(process)
         assert waited, output
         return str(stack["StackId"])
 
@@ -111,12 +125,9 @@ def _account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
         [sys.executable, HERE / "scaled_app" / "app.py", directory / "text", ASSETS, directory / "assemblies"],
         check=True,
     )
-    with (
-        LocalAws(tmp_path_factory.mktemp("aws"), host_factory=lambda _: Mock()) as aws,
-        pytest.MonkeyPatch.context() as patch,
-    ):
+    clock = Clock(only_moved=True)
+    with LocalAws(tmp_path_factory.mktemp("aws"), host_factory=lambda _: Mock(), clock=clock) as aws:
         account = Account(aws, directory / "assemblies")
-        patch.setattr(instance_changes, "pause", account.may_settle.wait)
         aws.client("s3").create_bucket(Bucket=ASSETS)
         aws.client("logs").create_log_group(logGroupName="taken")
         for app in ("home", "first"):
@@ -140,7 +151,6 @@ def test_a_deployment_waits_until_instances_are_added(account: Account) -> None:
 
 def test_the_rollback_of_a_deployment_that_scales_waits(account: Account) -> None:
     before = account.endpoint()["EndpointConfigName"]
-    account.may_settle.clear()
 
     # It changes the endpoint, asks for five instances, and fails.
     process = account.deploy("failing")
@@ -171,8 +181,7 @@ def test_without_waits_the_deployment_fails(account: Account) -> None:
     process = account.deploy("changed-bare")
     while process.poll() is None and BUSY not in account.reasons():
         time.sleep(0.05)
-    account.may_settle.set()
-    process.communicate()
+    account.settle(process)
 
     assert first.returncode == 0
     assert process.returncode != 0

@@ -70,6 +70,7 @@ class AsyncHost:
         client: makes a boto3 client of a service that calls with the execution role of the endpoint's model.
         instances: the number of instances of an endpoint; None if there is no such endpoint.
         record: gets the values of metrics: endpoint, variant (empty for those of the endpoint), name, value.
+        now: returns the time, in seconds since 1970.
         log: gets one line per event.
         region: the region that notifications name.
     """
@@ -81,9 +82,11 @@ class AsyncHost:
         client: Callable[[str, str], Any],
         instances: Callable[[str], int | None],
         record: Callable[[str, str, str, float], None],
+        now: Callable[[], float],
         log: Callable[[str], None],
         region: str,
     ) -> None:
+        self._now = now
         self._host = host
         self._client = client
         self._instances = instances
@@ -110,7 +113,13 @@ class AsyncHost:
                 lambda: self._instances(name) or 0,
                 self._answer_and_store,
                 lambda metric, value: self._record(name, "", metric, value),
+                self._now,
             )
+
+    def report(self) -> None:
+        """Record the metrics of the queues at this moment."""
+        for queue in list(self._queues.values()):
+            queue.report()
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
         """Change the weights of variants; see `EndpointHost.set_weights`."""
@@ -149,7 +158,7 @@ class AsyncHost:
         """Answer InvokeEndpointAsync: the request is in the queue. Texts of rejections are ours."""
         try:
             queue = self._queue(invocation.endpoint)
-            request = _checked_request(invocation, queue.config)
+            request = _checked_request(invocation, queue.config, self._now())
         except _RejectedError as error:
             return _rejection(str(error))
         queue.add(request)
@@ -196,7 +205,7 @@ class AsyncHost:
     def _answer_or_failure(self, request: AsyncRequest) -> tuple[bytes, str | None]:
         invocation, failure = request.invocation, None
         variant = self._variants[invocation.endpoint].name
-        if request.waited > request.queue_seconds:
+        if self._now() - request.received > request.queue_seconds:
             self._record(invocation.endpoint, variant, "ExpiredRequests", 1)
             failure = f"The request expired after {request.queue_seconds:g} seconds in the queue."
         elif request.source is not None:
@@ -232,8 +241,8 @@ class AsyncHost:
         asked["contentType"] = request.invocation.headers.get("content-type", "")
         message: dict[str, Any] = {
             "awsRegion": self._region,
-            "eventTime": _time(datetime.now(UTC)),
-            "receivedTime": _time(datetime.fromtimestamp(request.received_at, UTC)),
+            "eventTime": _time(datetime.fromtimestamp(self._now(), UTC)),
+            "receivedTime": _time(datetime.fromtimestamp(request.received, UTC)),
             "invocationStatus": "Completed" if failure is None else "Failed",
             "requestParameters": asked | ({} if request.source is None else {"inputLocation": request.source}),
             "inferenceId": request.inference_id,
@@ -248,7 +257,7 @@ class AsyncHost:
         self._client_for("sns", request).publish(TopicArn=topic, Message=json.dumps(message))
 
 
-def _checked_request(invocation: Invocation, config: AsyncConfig) -> AsyncRequest:
+def _checked_request(invocation: Invocation, config: AsyncConfig, now: float) -> AsyncRequest:
     asked = invocation.headers
     source, body = asked.get(f"{_HEADER}inputlocation"), invocation.body
     if (source is None) == (not body):
@@ -283,6 +292,7 @@ def _checked_request(invocation: Invocation, config: AsyncConfig) -> AsyncReques
             limits.MAX_QUEUE_SECONDS,
             limits.MAX_QUEUE_SECONDS,
         ),
+        received=now,
     )
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from cdk_triton_local.endpoints.hosting import AsyncConfig, Invocation
@@ -31,8 +30,7 @@ class AsyncRequest:
         output: the S3 URI of the answer.
         failure: the S3 URI of the error message, if the configuration has a path for it.
         queue_seconds: how long it may wait.
-        received: when it came, in seconds of the monotonic clock.
-        received_at: when it came, in seconds since 1970.
+        received: when it came, in seconds since 1970.
     """
 
     invocation: Invocation
@@ -41,13 +39,7 @@ class AsyncRequest:
     output: str
     failure: str | None
     queue_seconds: float
-    received: float = field(default_factory=time.monotonic)
-    received_at: float = field(default_factory=time.time)
-
-    @property
-    def waited(self) -> float:
-        """The seconds since it was received."""
-        return time.monotonic() - self.received
+    received: float
 
 
 class AsyncQueue:
@@ -59,6 +51,7 @@ class AsyncQueue:
         instances: how many instances the endpoint has at the moment.
         process: answers one request; runs in a thread of its own.
         record: gets the metrics of the queue: name and value.
+        now: returns the time, in seconds since 1970.
     """
 
     def __init__(
@@ -68,7 +61,9 @@ class AsyncQueue:
         instances: Callable[[], int],
         process: Callable[[AsyncRequest, AsyncConfig], None],
         record: Callable[[str, float], None],
+        now: Callable[[], float],
     ) -> None:
+        self._now = now
         self.config = config
         self._name = name
         self._instances = instances
@@ -87,6 +82,20 @@ class AsyncQueue:
             self._waiting.append(request)
             self._changed.notify_all()
 
+    def report(self) -> None:
+        """Record the metrics of this moment."""
+        with self._changed:
+            instances, backlog = self._instances(), len(self._waiting) + self._running
+            oldest = max((self.waited(each) for each in self._waiting), default=0.0)
+        self._record("ApproximateBacklogSize", backlog)
+        self._record("ApproximateAgeOfOldestRequest", oldest)
+        self._record("ApproximateBacklogSizePerInstance", backlog / max(instances, 1))
+        self._record("HasBacklogWithoutCapacity", float(backlog > 0 and instances == 0))
+
+    def waited(self, request: AsyncRequest) -> float:
+        """The seconds since a request was received."""
+        return self._now() - request.received
+
     def close(self) -> None:
         """Drop waiting requests. The host does not wait for running ones."""
         with self._changed:
@@ -100,23 +109,14 @@ class AsyncQueue:
             with self._changed:
                 if self._closed:
                     return
-                instances = self._instances()
-                self._publish(instances)
-                started = self._start_next(instances)
+                started = self._start_next(self._instances())
                 if not started:
                     self._changed.wait(_TICK_SECONDS)  # an instance may come, or a request expire, without a notice
-
-    def _publish(self, instances: int) -> None:
-        backlog = len(self._waiting) + self._running
-        self._record("ApproximateBacklogSize", backlog)
-        self._record("ApproximateAgeOfOldestRequest", max((each.waited for each in self._waiting), default=0.0))
-        self._record("ApproximateBacklogSizePerInstance", backlog / max(instances, 1))
-        self._record("HasBacklogWithoutCapacity", float(backlog > 0 and instances == 0))
 
     def _start_next(self, instances: int) -> bool:
         """An expired request starts even if all places are occupied. Return False if none can start."""
         places = instances * (self.config.concurrency or CONCURRENCY)
-        expired = next((each for each in self._waiting if each.waited > each.queue_seconds), None)
+        expired = next((each for each in self._waiting if self.waited(each) > each.queue_seconds), None)
         if expired is None and (not self._waiting or self._running >= places):
             return False
         request = expired or self._waiting[0]

@@ -3,31 +3,33 @@
 SageMaker rejects UpdateEndpoint, DeleteEndpoint and UpdateEndpointWeightsAndCapacities meanwhile, as "Cannot update
 in-progress endpoint" (AWS's own operator waits for the end:
 https://github.com/aws/amazon-sagemaker-operator-for-k8s, `DeleteEndpointInProgressMessagePrefix`). Instances with GPUs
-take minutes; here a change takes some seconds.
+take minutes. While a change waits, the clock hurries.
 """
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from cdk_triton_local.clock import Clock, Waits
 from cdk_triton_local.endpoints.instance_pools import changed_pools
 
 __all__ = ["SECONDS", "change_instances"]
 
-SECONDS = 3.0
+SECONDS = 180.0
 """How long an endpoint is `Updating`."""
 
 _STATUS, _DESIRED, _CURRENT = "endpoint_status", "DesiredInstanceCount", "CurrentInstanceCount"
 _POOLS = "InstancePools"
 
 
-def change_instances(endpoint: Any, summaries: Iterable[dict[str, Any]], wanted: Mapping[str, int]) -> None:
+def change_instances(
+    clock: Clock, endpoint: Any, summaries: Iterable[dict[str, Any]], wanted: Mapping[str, int]
+) -> None:
     """Change the instance counts of variants.
 
     Args:
+        clock: the clock of the change.
         endpoint: moto's endpoint.
         summaries: the summaries of its variants (ProductionVariantSummary).
         wanted: the numbers, by variant.
@@ -49,14 +51,10 @@ def change_instances(endpoint: Any, summaries: Iterable[dict[str, Any]], wanted:
         return
     setattr(endpoint, _STATUS, "Updating")
 
-    def end() -> None:
-        pause()
+    def change() -> Waits:
+        if SECONDS:
+            yield SECONDS
         settle()
         setattr(endpoint, _STATUS, "InService")
 
-    threading.Thread(target=end, name=f"scaling-{endpoint.endpoint_name}", daemon=True).start()
-
-
-def pause() -> None:
-    """Wait for as long as a change of instances takes here."""
-    time.sleep(SECONDS)
+    clock.start(change(), urgent=True)

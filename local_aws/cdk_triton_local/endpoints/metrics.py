@@ -52,10 +52,18 @@ class EndpointMetrics:
     Args:
         client: makes a boto3 CloudWatch client.
         now: returns the time of the local AWS, in seconds since 1970.
+        instances: returns the number of instances of a variant, by the names of its endpoint and its own.
+
+    Attributes:
+        before_publishing: records what has a value at each moment.
     """
 
-    def __init__(self, client: Callable[[], Any], now: Callable[[], float]) -> None:
+    def __init__(
+        self, client: Callable[[], Any], now: Callable[[], float], instances: Callable[[str, str], int]
+    ) -> None:
+        self.before_publishing: Callable[[], None] = lambda: None
         self._client = client
+        self._instances = instances
         self._now = now
         self._since = now()
         self._collected: dict[_Key, list[float]] = {}
@@ -84,6 +92,8 @@ class EndpointMetrics:
         SageMaker publishes a value with and without the last two dimensions. Here it is published once, with them,
         because moto compares only the dimensions of a query, and so finds it in both cases.
         """
+        if name == "InvocationsPerInstance":  # "1/numberOfInstances … on each request"
+            value /= max(self._instances(endpoint, variant), 1)
         dimensions = [("EndpointName", endpoint)]
         if name not in _OF_THE_ENDPOINT:
             dimensions.append(("VariantName", variant))
@@ -104,6 +114,7 @@ class EndpointMetrics:
 
     def publish(self) -> None:
         """Publish what was recorded since the last time."""
+        self.before_publishing()
         with self._lock:
             collected, self._collected = self._collected, {}
             since, self._since = datetime.fromtimestamp(self._since, UTC), self._now()

@@ -210,7 +210,7 @@ class EndpointOperations:
             weights = {each["VariantName"]: each["DesiredWeight"] for each in asked if "DesiredWeight" in each}
             self._host.set_weights(endpoint.endpoint_name, weights)
             summaries = (*endpoint.production_variants, *(getattr(endpoint, _SHADOWS, None) or ()))
-            change_instances(endpoint, summaries, {name: n for name, n in counts.items() if n is not None})
+            change_instances(self._clock, endpoint, summaries, {name: n for name, n in counts.items() if n is not None})
         self._log(f"endpoint {endpoint.endpoint_name}: weights and capacities set")
         return {"EndpointArn": endpoint.arn}
 

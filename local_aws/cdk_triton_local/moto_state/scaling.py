@@ -6,17 +6,28 @@ known from its answers for other services.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from typing import Any, TypeAlias
 
-from cdk_triton_local.endpoints.instance_changes import change_instances
 from cdk_triton_local.moto_state.patching import replace_method
 from cdk_triton_local.moto_state.roles import make_scaling_role
 
-__all__ = ["components", "correct_scaling", "scaled_variants"]
+__all__ = [
+    "COMPONENTS",
+    "VARIANTS",
+    "ChangeInstances",
+    "components",
+    "correct_scaling",
+    "scaled_variants",
+    "summary_of",
+    "use_change",
+]
 
-_VARIANTS = ("sagemaker", "sagemaker:variant:DesiredInstanceCount")
-_COMPONENTS = ("sagemaker", "sagemaker:inference-component:DesiredCopyCount")
+ChangeInstances: TypeAlias = Callable[[Any, Iterable[dict[str, Any]], Mapping[str, int]], None]
+"""Gets moto's endpoint, the summaries of its variants, and the numbers of instances by variant."""
+
+VARIANTS = ("sagemaker", "sagemaker:variant:DesiredInstanceCount")
+COMPONENTS = ("sagemaker", "sagemaker:inference-component:DesiredCopyCount")
 
 
 def correct_scaling() -> None:
@@ -33,7 +44,7 @@ def scaled_variants(account: str, region: str, endpoint: str) -> frozenset[str]:
     """The variants of an endpoint that are registered as scalable targets."""
     from moto.applicationautoscaling.models import applicationautoscaling_backends
 
-    namespace, dimension = _VARIANTS
+    namespace, dimension = VARIANTS
     targets = applicationautoscaling_backends[account][region].describe_scalable_targets(namespace, None, dimension)
     found = (target.resource_id.split("/") for target in targets)
     return frozenset(variant for _, name, _, variant in found if name == endpoint)
@@ -46,6 +57,13 @@ def components(account: str, region: str) -> MutableMapping[str, Any]:
     backend = sagemaker_backends[account][region]
     found: MutableMapping[str, Any] = vars(backend).setdefault("inference_components", {})
     return found
+
+
+def use_change(account: str, region: str, change: ChangeInstances) -> None:
+    """Set what changes the instance counts of variants. It is kept with moto's endpoints."""
+    from moto.sagemaker.models import sagemaker_backends
+
+    vars(sagemaker_backends[account][region])["change_instances"] = change
 
 
 def _register(original: Any) -> Any:
@@ -63,19 +81,20 @@ def _register(original: Any) -> Any:
             raise AWSValidationException(
                 "When you register a new scalable target, you must specify values for the minimum and maximum capacity"
             )
-        if (namespace, dimension) == _VARIANTS:
+        if (namespace, dimension) == VARIANTS:
             _, name, _, variant = r_id.split("/")
-            endpoint = sagemaker_backends[backend.account_id][backend.region_name].endpoints.get(name)
-            summary = None if endpoint is None else _summaries_of(endpoint).get(variant)
+            hosting: Any = sagemaker_backends[backend.account_id][backend.region_name]
+            endpoint = hosting.endpoints.get(name)
+            summary = None if endpoint is None else summary_of(endpoint, variant)
             if summary is None:
                 raise AWSValidationException(f"SageMaker endpoint variant doesn't exist: {r_id}")
             # The service uses its own role, whatever role the request names.
             more["role_arn"] = make_scaling_role(backend.account_id, backend.region_name)
             target = original(backend, namespace, r_id, dimension, **more)
             count = min(max(summary.get("DesiredInstanceCount", 1), target.min_capacity), target.max_capacity)
-            change_instances(endpoint, [summary], {variant: count})
+            hosting.change_instances(endpoint, [summary], {variant: count})
             return target
-        if (namespace, dimension) == _COMPONENTS:
+        if (namespace, dimension) == COMPONENTS:
             return _register_component(backend, r_id, **more)
         return original(backend, namespace, r_id, dimension, **more)
 
@@ -90,11 +109,11 @@ def _register_component(backend: Any, r_id: str, **more: Any) -> Any:
     state = components(backend.account_id, backend.region_name).get(r_id.partition("/")[2])
     if state is None:
         raise AWSValidationException(f"SageMaker inference component doesn't exist: {r_id}")
-    target = backend.targets.setdefault(_COMPONENTS[1], {}).get(r_id)
+    target = backend.targets.setdefault(COMPONENTS[1], {}).get(r_id)
     if target is None:
         more["role_arn"] = make_scaling_role(backend.account_id, backend.region_name)
-        target = FakeScalableTarget(backend, _COMPONENTS[0], r_id, _COMPONENTS[1], **more)
-        backend.targets[_COMPONENTS[1]][r_id] = target
+        target = FakeScalableTarget(backend, COMPONENTS[0], r_id, COMPONENTS[1], **more)
+        backend.targets[COMPONENTS[1]][r_id] = target
     else:
         target.update(more["min_capacity"], more["max_capacity"], more["suspended_state"])
     count = min(max(state.desired, target.min_capacity), target.max_capacity)
@@ -106,7 +125,7 @@ def _register_component(backend: Any, r_id: str, **more: Any) -> Any:
 def _validate(original: Any) -> Any:
     def _validate_params(response: Any) -> None:
         """All operations: moto's list of scalable dimensions lacks that of inference components."""
-        if (response._get_param("ServiceNamespace"), response._get_param("ScalableDimension")) != _COMPONENTS:
+        if (response._get_param("ServiceNamespace"), response._get_param("ScalableDimension")) != COMPONENTS:
             original(response)
 
     return _validate_params
@@ -185,10 +204,10 @@ _CORRECTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _summaries_of(endpoint: Any) -> Mapping[str, dict[str, Any]]:
-    """ProductionVariantSummary by the variant's name."""
+def summary_of(endpoint: Any, variant: str) -> dict[str, Any] | None:
+    """The ProductionVariantSummary of a variant or a shadow of moto's endpoint."""
     shadows = getattr(endpoint, "shadow_production_variants", None) or ()
-    return {variant["VariantName"]: variant for variant in (*endpoint.production_variants, *shadows)}
+    return next((each for each in (*endpoint.production_variants, *shadows) if each["VariantName"] == variant), None)
 
 
 def _require_target(backend: Any, namespace: str, resource: str, dimension: str) -> None:

@@ -12,9 +12,11 @@ from cdk_triton_local.lambdas import FunctionCode
 from cdk_triton_local.moto_state.alarms import metric_data
 from cdk_triton_local.moto_state.corrections import correct_moto
 from cdk_triton_local.moto_state.machines import let_machines_use
-from cdk_triton_local.moto_state.scaling import components, scaled_variants
+from cdk_triton_local.moto_state.scaling import ChangeInstances, components, scaled_variants, use_change
+from cdk_triton_local.moto_state.scaling_targets import scalable_targets
 from cdk_triton_local.process import conflicting_variables
 from cdk_triton_local.services.metric_values import Datum
+from cdk_triton_local.services.scaling import Target
 
 __all__ = ["MotoState"]
 
@@ -96,6 +98,20 @@ class MotoState:
 
         configurations: Mapping[str, Any] = sagemaker_backends[self._account][self._region].endpoint_configs
         return configurations
+
+    def let_change_instances(self, change: ChangeInstances) -> None:
+        """Set what changes the instance counts of variants; see `change_instances`."""
+        use_change(self._account, self._region, change)
+
+    def scalable_targets(self) -> Sequence[Target]:
+        """The scalable targets of Application Auto Scaling."""
+        return scalable_targets(self._account, self._region)
+
+    def variant_instances(self, endpoint: str, variant: str) -> int:
+        """The instances of a variant of a SageMaker endpoint at the moment."""
+        found = self.endpoints().get(endpoint)
+        variants = [] if found is None else found.production_variants
+        return sum(int(each.get("CurrentInstanceCount", 0)) for each in variants if each["VariantName"] == variant)
 
     def metric_data(self, known: int) -> Sequence[Datum]:
         """What CloudWatch's PutMetricData has published, without the first `known` data."""

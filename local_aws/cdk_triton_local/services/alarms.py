@@ -35,7 +35,7 @@ class Alarms:
     Args:
         client: makes a boto3 CloudWatch client.
         values: the values of metrics.
-        act: carries out an action: its ARN, the alarm as DescribeAlarms returns it, and the alarm's last value.
+        act: carries out an action: its ARN, the alarm as DescribeAlarms returns it, and the evaluated values.
         log: gets a line for each change of a state.
     """
 
@@ -43,7 +43,7 @@ class Alarms:
         self,
         client: Callable[[], Any],
         values: MetricValues,
-        act: Callable[[str, Mapping[str, Any], float], None],
+        act: Callable[[str, Mapping[str, Any], Series], None],
         log: Callable[[str], None],
     ) -> None:
         self._client = client
@@ -62,7 +62,6 @@ class Alarms:
         name, before = alarm["AlarmName"], alarm["StateValue"]
         series = _series(alarm, self._values)
         after = judge(alarm, series)
-        last = next((value for value in reversed(series) if value is not None), 0.0)
         if after != before:
             self._log(f"alarm {name}: {before} -> {after}")
             self._client().set_alarm_state(
@@ -75,7 +74,7 @@ class Alarms:
             # "the alarm continues to invoke the action once per minute" for Auto Scaling, and for others only on change
             if after != before or ":autoscaling:" in action:
                 try:
-                    self._act(action, {**alarm, "StateValue": after}, last)
+                    self._act(action, {**alarm, "StateValue": after}, series[_MORE_PERIODS:])
                 except Exception as error:  # a failed action does not change the state
                     self._log(f"alarm {name}: the action {action} failed: {error}")
 

@@ -92,7 +92,7 @@ def answer(variant: RunningVariant, invocation: Invocation, errors: ErrorRespons
     since = time.monotonic()
     with variant.use(deadline) as (server, models):
         variant.record("Invocations", 1)
-        variant.record("InvocationsPerInstance", 1)  # one server answers, whatever the number of instances
+        variant.record("InvocationsPerInstance", 1)
         call = _Call(variant, server, invocation, deadline)
         try:
             with _failures_translated(errors):

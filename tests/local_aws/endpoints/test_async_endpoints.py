@@ -190,10 +190,10 @@ def test_an_update_keeps_the_queue(queued: Queued) -> None:
     assert queued.read(answer["OutputLocation"]) == b"hello"
 
 
-def test_a_request_that_waited_too_long_expires(queued: Queued, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_waited_too_long_expires(queued: Queued) -> None:
     queued.scale(0)
-    monkeypatch.setattr(AsyncRequest, "waited", property(lambda _: 61.0))
     late = queued.submit(Body=b"hello", RequestTTLSeconds=60)
+    queued.aws.clock.advance(61)
     assert b"expired" in queued.read(late["FailureLocation"])
 
 
@@ -236,8 +236,8 @@ def test_an_instance_gets_so_many_requests_at_a_time() -> None:
 
     instances = 1
     config = AsyncConfig("s3://b/o", None, None, None, concurrency=2)
-    queue = AsyncQueue("q", config, lambda: instances, process, lambda name, value: None)
-    request = AsyncRequest(Invocation("q", {}, b""), "id", None, "s3://b/o/id", None, 60.0)
+    queue = AsyncQueue("q", config, lambda: instances, process, lambda name, value: None, lambda: 0.0)
+    request = AsyncRequest(Invocation("q", {}, b""), "id", None, "s3://b/o/id", None, 60.0, 0.0)
     for _ in range(6):
         queue.add(request)
     assert started.acquire(timeout=10)

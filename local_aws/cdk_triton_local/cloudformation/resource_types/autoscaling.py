@@ -1,4 +1,4 @@
-"""Application Auto Scaling targets, their scheduled actions and policies. They are recorded; nothing here scales."""
+"""Application Auto Scaling targets, their scheduled actions and policies."""
 
 # ruff: noqa: D102  (what create, update and delete do is documented on ResourceType)
 
@@ -28,8 +28,8 @@ class ScalableTarget(ResourceType):
     type_name = "AWS::ApplicationAutoScaling::ScalableTarget"
     note = (
         "The target is registered with its limits and scheduled actions, if the endpoint has the variant. The "
-        "registration brings the variant's number of instances within the limits. No scaling policy or scheduled "
-        "action changes this number later."
+        "registration brings the variant's number of instances within the limits, and so does a scheduled action. A "
+        "schedule with `L`, `W` or `#` does not run."
     )
     modelled = frozenset(
         {*_TARGET, "MaxCapacity", "MinCapacity", "RoleARN", "ScheduledActions", "SuspendedState", "Tags"}
@@ -77,7 +77,10 @@ class ScalingPolicy(ResourceType):
     """AWS::ApplicationAutoScaling::ScalingPolicy."""
 
     type_name = "AWS::ApplicationAutoScaling::ScalingPolicy"
-    note = "The policy is stored with its target, but nothing watches its metrics."
+    note = (
+        "Target tracking and step policies change the number of instances or copies. Policies on metrics that are not "
+        "published here do nothing."
+    )
     modelled = frozenset(
         {
             *_TARGET,

@@ -1,0 +1,139 @@
+"""Scaling on the local AWS, whose time moves only when a test moves it: the constructs' policies, and no server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk.assertions import Template
+from tests.local_aws.conftest import Deployer, EndpointDouble
+from tests.local_aws.models import Model
+
+from cdk_triton import TritonEndpoint
+from cdk_triton.cli.estimate.model import simulate
+from cdk_triton.cli.estimate.policies import Policy
+from cdk_triton.cli.estimate.trace import Instance
+from cdk_triton.hosting.endpoints.scaling.instance_count import ScalableInstanceCount
+from cdk_triton_local import Clock, LocalAws
+
+START_MINUTES = 3
+RATE = 1.0  # requests per second of one instance, as `bench` measures it
+QUEUE = cloudwatch.Metric(namespace="Shop", metric_name="Queue", period=cdk.Duration.minutes(1))
+
+Served = Callable[[str, Callable[[ScalableInstanceCount], object]], "Scaled"]
+
+
+class Scaled:
+    """An endpoint that is scaled."""
+
+    def __init__(self, aws: LocalAws, name: str) -> None:
+        self._aws, self._name = aws, name
+
+    @property
+    def count(self) -> int:
+        """The instances that run or start."""
+        described = self._aws.client("sagemaker").describe_endpoint(EndpointName=self._name)
+        return int(described["ProductionVariants"][0]["DesiredInstanceCount"])
+
+    def under(self, loads: Sequence[float]) -> list[int]:
+        """The instances after minutes with so many requests each."""
+        return [self._after(load) for load in loads]
+
+    def with_queue(self, lengths: Sequence[float]) -> list[int]:
+        """The instances after minutes with a queue of these lengths."""
+        return [self._after(0, length) for length in lengths]
+
+    def _after(self, load: float, length: float | None = None) -> int:
+        if load:
+            self._aws.metrics.record(self._name, "AllTraffic", "InvocationsPerInstance", load)
+        if length is not None:
+            time = datetime.fromtimestamp(self._aws.clock.now, UTC)
+            datum: Any = {"MetricName": "Queue", "Value": length, "Timestamp": time}
+            self._aws.client("cloudwatch").put_metric_data(Namespace="Shop", MetricData=[datum])
+        self._aws.clock.advance(60)
+        return self.count
+
+
+@pytest.fixture(name="aws", scope="module")
+def _aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
+    clock = Clock(only_moved=True)
+    with LocalAws(tmp_path_factory.mktemp("aws"), host_factory=lambda _: EndpointDouble(), clock=clock) as aws:
+        clock.advance(90 - clock.now % 60)  # half a minute before and after each look at the metrics
+        yield aws
+
+
+@pytest.fixture(name="served")
+def _served(aws: LocalAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
+    """Serves an endpoint with 1 to 8 instances, which start within three minutes."""
+
+    def serve(name: str, scale: Callable[[ScalableInstanceCount], object]) -> Scaled:
+        app = cdk.App(outdir=str(tmp_path), builtin_cloud_formation_validation=False)
+        stack = cdk.Stack(app, name, synthesizer=cdk.BootstraplessSynthesizer())
+        endpoint = TritonEndpoint(stack, "Endpoint", model=Model(stack, "Model"), endpoint_name=name)
+        scale(endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=8))
+        assert Deployer(aws).deploy(Template.from_stack(stack).to_json(), name) == "CREATE_COMPLETE"
+        return Scaled(aws, name)
+
+    monkeypatch.setattr("cdk_triton_local.endpoints.instance_changes.SECONDS", 60.0 * START_MINUTES)
+    return serve
+
+
+def test_the_load_is_scaled_as_estimate_predicts_it(served: Served) -> None:
+    """Half of the rate that `bench` measured is the target: 30 requests per minute and instance."""
+    loads = [20.0] * 3 + [100.0] * 12 + [200.0] * 15 + [150.0] * 17
+    scaled = served("tracked", lambda count: count.scale_on_invocations("Requests", max_requests_per_second=RATE))
+
+    policy = Policy("tracked", instance_type=None, least=1, most=8, safety_factor=0.5)
+    instance = Instance(requests=60 * RATE, gpu_percent=None, start_minutes=START_MINUTES)
+    predicted = simulate(loads, datetime(2026, 11, 30, tzinfo=UTC), policy, instance)
+
+    assert scaled.under(loads) == list(predicted.paid)
+    assert set(predicted.paid) == {1, 4, 7, 6}
+
+
+def test_without_requests_instances_go_one_at_a_time_after_a_cooldown(served: Served) -> None:
+    cooldown = cdk.Duration.minutes(10)
+    scaled = served(
+        "idle",
+        lambda count: count.scale_on_invocations("Requests", max_requests_per_second=RATE, scale_in_cooldown=cooldown),
+    )
+    assert scaled.under([80.0] * 3 + [0.0] * 36) == [1] * 2 + [3] * 15 + [2] * 10 + [1] * 12
+
+
+def test_steps_add_by_the_size_of_the_breach_and_remove(served: Served) -> None:
+    steps = [
+        autoscaling.ScalingInterval(upper=10, change=-1),
+        autoscaling.ScalingInterval(lower=100, change=1),
+        autoscaling.ScalingInterval(lower=500, change=3),
+    ]
+    scaled = served(
+        "stepped",
+        lambda count: count.scale_on_metric(
+            "Queue", metric=QUEUE, scaling_steps=steps, scale_in_cooldown=cdk.Duration.minutes(10)
+        ),
+    )
+    assert scaled.with_queue([50, 150, 150, 50, 50, 50, 50, 600, 600, 50, 50]) == [1, 2, 2, 2, 2, 2, 2, 5, 5, 5, 5]
+    assert scaled.with_queue([5] * 12) == [4] * 10 + [3] * 2
+
+
+def test_a_schedule_changes_the_limits_and_the_instances(aws: LocalAws, served: Served) -> None:
+    soon = datetime.fromtimestamp(aws.clock.now + 180, UTC)
+    scaled = served(
+        "scheduled",
+        lambda count: count.scale_on_schedule(
+            "Morning",
+            schedule=autoscaling.Schedule.cron(hour=str(soon.hour), minute=str(soon.minute)),
+            min_capacity=4,
+        ),
+    )
+    assert scaled.under([0.0] * 5) == [1, 1, 4, 4, 4]
+    (target,) = aws.client("application-autoscaling").describe_scalable_targets(
+        ServiceNamespace="sagemaker", ResourceIds=["endpoint/scheduled/variant/AllTraffic"]
+    )["ScalableTargets"]
+    assert (target["MinCapacity"], target["MaxCapacity"]) == (4, 8)
