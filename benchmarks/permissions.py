@@ -1,8 +1,9 @@
 """What the judging of permissions costs: the recording of a deployment's calls, and a judge for 5,000 of them.
 
 A store, a multi-model endpoint and a publisher are deployed to the local AWS by turns with and without the recording
-(`tests/permissions`). The processor time is that of this process and of the functions that it runs, from the upload of
-the assets to the end of the deployment. The recorded calls, repeated with other resources, are then judged at once.
+(`tests/permissions`). The processor time is that of this process and of the functions that it runs, from the first
+call of CloudFormation to the end of the deployment. The recorded calls, repeated with other resources, are then judged
+at once.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ PLATFORM = ServingPlatform(release="24.09", instance_type="ml.g5.xlarge")
 
 
 class Deployment(DeployedFleet):
-    """A deployment that knows when its synthesis has ended."""
+    """A deployment that knows when its assets are uploaded."""
 
-    def _publish_assets(self, assembly: Path) -> None:
+    def _deploy(self, template: Path) -> None:
         self.began = used()
-        super()._publish_assets(assembly)
+        super()._deploy(template)
 
 
 def used() -> float:
