@@ -41,7 +41,7 @@ class Clock:
         self._numbers = itertools.count()
         self._urgent = 0
         self._lock = threading.Lock()  # guards the attributes above
-        self._advancing = threading.Lock()
+        self._advancing = threading.RLock()  # what continues may start something
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -67,9 +67,10 @@ class Clock:
             The end of it.
         """
         ended: Future[None] = Future()
-        with self._lock:
-            self._urgent += urgent
-        self._continue(waits, ended, urgent=urgent)
+        with self._advancing:  # no time passes before the first wait has begun
+            with self._lock:
+                self._urgent += urgent
+            self._continue(waits, ended, urgent=urgent)
         return ended
 
     def wait_for(self, waits: Waits) -> None:
