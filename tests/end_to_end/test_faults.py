@@ -109,7 +109,11 @@ class Account:
         ids = codebuild.list_builds_for_project(projectName=project)["ids"]
         return [each["buildStatus"] for each in codebuild.batch_get_builds(ids=ids)["builds"]] if ids else []
 
-    def forget_artifacts(self) -> None:
+    def clear(self) -> None:
+        """Delete what a test has left, and all artifacts."""
+        left = {each["StackName"] for each in self._stacks.describe_stacks()["Stacks"]}
+        for stack in left - {"Home", "Other"}:
+            self.delete(stack)
         for bucket in (STORE, OTHER_STORE):
             for each in self.s3.list_object_versions(Bucket=bucket).get("Versions", []):
                 self.s3.delete_object(Bucket=bucket, Key=each["Key"], VersionId=each["VersionId"])
@@ -170,7 +174,7 @@ def _account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 def _as_before(account: Account) -> Iterator[None]:
     yield
     account.aws.inject()
-    account.forget_artifacts()
+    account.clear()
 
 
 def live_through(account: Account, *faults: str, seed: int | None = None) -> Faults:
@@ -210,7 +214,7 @@ def test_nothing_is_lost_or_double_in_a_random_mix(account: Account, pytestconfi
         except AssertionError as error:
             error.add_note(f"with seed={seed}")
             raise
-        account.forget_artifacts()
+        account.clear()
 
 
 @pytest.mark.slow

@@ -153,6 +153,7 @@ class StateMachine(ResourceType):
             definition=properties["DefinitionString"],
             roleArn=properties["RoleArn"],
             tags=[{"key": tag["Key"], "value": tag["Value"]} for tag in context.tag_list(properties)],
+            **_logging(properties),
         )
         arn = created["stateMachineArn"]
         return PhysicalResource(arn, {"Arn": arn, "Name": name})
@@ -161,13 +162,25 @@ class StateMachine(ResourceType):
         self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
     ) -> PhysicalResource:
         context.client("stepfunctions").update_state_machine(
-            stateMachineArn=physical.id, definition=properties["DefinitionString"], roleArn=properties["RoleArn"]
+            stateMachineArn=physical.id,
+            definition=properties["DefinitionString"],
+            roleArn=properties["RoleArn"],
+            **_logging(properties),
         )
         return physical
 
     def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("stepfunctions").delete_state_machine(stateMachineArn=physical.id)
+
+
+def _logging(properties: Properties) -> dict[str, Any]:
+    """Where a state machine would log; only a fault reads it (`full-log-policy`)."""
+    groups = [
+        {"cloudWatchLogsLogGroup": {"logGroupArn": each["CloudWatchLogsLogGroup"]["LogGroupArn"]}}
+        for each in properties.get("LoggingConfiguration", {}).get("Destinations", [])
+    ]
+    return {"loggingConfiguration": {"level": "ALL", "destinations": groups}} if groups else {}
 
 
 def _code(properties: Properties) -> dict[str, Any]:
