@@ -199,7 +199,8 @@ def _taken_from_all(method: ast.FunctionDef, utils: Collection[str]) -> Iterator
             ) if owner in utils:
                 if name == method.args.args[1].arg:
                     said = "AttributeError: 'list' object has no attribute 'inputs'"
-                    yield Misuse(Reference(node.lineno, f"get_input_tensor_by_name({name})"), said, _USE_NAMES)
+                    fix = "pass one request, as in `for request in requests`"
+                    yield Misuse(Reference(node.lineno, f"get_input_tensor_by_name({name})"), said, fix)
 
 
 def _unknown_in_config(method: ast.FunctionDef, config: str) -> Iterator[Misuse]:
