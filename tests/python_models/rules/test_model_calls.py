@@ -246,11 +246,22 @@ def test_an_output_of_other_backends_on_the_gpu(
         ("values", ["CT199"]),
         ("np.array([0.5] * 4, np.float32)", []),
         ("np.array(each)", []),
+        ("np.array(numbers)", ["CT199"]),
     ],
 )
 def test_the_type_of_an_array_of_literals(messages: Messages, write: Write, values: str, found: list[str]) -> None:
     send = request(inputs=f'[pb_utils.Tensor("A", {values})]')
-    assert codes(messages, write, files(source("values = np.zeros(4)", f"{send}.exec()"))) == found
+    code = source("values, numbers = np.zeros(4), [1, 2, 3, 4]; values[0] = 1", f"{send}.exec()")
+    assert codes(messages, write, files(code)) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [("STRING", "np.zeros(4)"), ("BOOL", "np.zeros(4)"), ("BF16", "np.zeros(4, np.float32)")],
+)
+def test_the_type_that_the_other_model_expects(messages: Messages, write: Write, kind: str, values: str) -> None:
+    send = request(inputs=f'[pb_utils.Tensor("A", {values})]')
+    assert codes(messages, write, files(source(f"{send}.exec()"), CALLED.replace("FP32", kind, 1))) == ["CT199"]
 
 
 NOPE = request(inputs="[tensor]", outputs='["NOPE"]')

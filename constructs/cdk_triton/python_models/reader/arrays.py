@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Final
 
-__all__ = ["array_shape", "array_type"]
+__all__ = ["array_shape", "array_type", "numpy_type"]
 
 _NUMPY: Final = ("np", "numpy")
 _TYPES: Final = {
@@ -25,6 +25,13 @@ _TYPES: Final = {
 }
 _FILLED: Final = ("zeros", "ones", "empty")
 _RESHAPED: Final = ("expand_dims", "reshape", "ascontiguousarray", "squeeze", "transpose", "ravel")
+
+
+def numpy_type(kind: str) -> str | None:
+    """The `dtype` of an array of one of Triton's types, such as `np.float32` for `FP32`; None if there is none."""
+    if kind in ("BOOL", "STRING"):
+        return "np.bool_" if kind == "BOOL" else "np.object_"
+    return next((f"np.{name}" for name, type_of_triton in _TYPES.items() if type_of_triton == kind), None)
 
 
 def array_type(value: ast.expr, resolved: Callable[[ast.expr], ast.expr]) -> str | None:

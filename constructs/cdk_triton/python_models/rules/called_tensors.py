@@ -13,6 +13,7 @@ from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.python_models.model_requests import ModelRequest, request_rule
+from cdk_triton.python_models.reader.arrays import numpy_type
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelInput, enum_name
 
@@ -284,8 +285,10 @@ def unfit_input(each: ModelRequest) -> Iterator[Problem]:
             yield each.problem(
                 each.call.line,
                 f"sends the {kind} input {name!r} to {each.callee.name!r}, which expects {wanted}",
-                f"inference input '{name}' data-type is '{kind}', but model '{each.callee.name}' expects '{wanted}'",
-                "give the array the other type, with dtype=",
+                _type_error(name, kind, wanted, each.callee),
+                f"make the array with dtype={dtype}"
+                if (dtype := numpy_type(wanted))
+                else f"make a tensor of the type {wanted} with pb_utils.Tensor.from_dlpack()",
             )
     for name, shape in each.call.shapes:
         wanted_shape = _shape(each.callee, expected[name]) if name in expected else None
@@ -300,9 +303,8 @@ def unfit_input(each: ModelRequest) -> Iterator[Problem]:
             yield each.problem(
                 each.call.line,
                 f"passes the {types[0]} input {name!r} on to {each.callee.name!r}, which expects {types[1]}",
-                f"inference input '{name}' data-type is '{types[0]}', but model '{each.callee.name}' expects "
-                f"'{types[1]}'",
-                f"create a Tensor {name!r} of the other type",
+                _type_error(name, types[0], types[1], each.callee),
+                f"create a Tensor {name!r} of the type {types[1]}",
             )
         elif shapes[0] is not None and shapes[1] is not None and not fits(shapes[0], shapes[1]):
             yield each.problem(
@@ -312,6 +314,11 @@ def unfit_input(each: ModelRequest) -> Iterator[Problem]:
                 f"unexpected shape for input '{name}' for model '{each.callee.name}'",
                 f"create a Tensor {name!r} of this shape",
             )
+
+
+def _type_error(name: str, sent: str, wanted: str, callee: ConfiguredModel) -> str:
+    given, expected = ("BYTES" if kind == "STRING" else kind for kind in (sent, wanted))  # the names of the protocol
+    return f"inference input '{name}' data-type is '{given}', but model '{callee.name}' expects '{expected}'"
 
 
 def _unfit_shape(each: ModelRequest, name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Iterator[Problem]:
