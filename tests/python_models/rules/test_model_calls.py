@@ -264,6 +264,24 @@ def test_the_type_that_the_other_model_expects(messages: Messages, write: Write,
     assert codes(messages, write, files(source(f"{send}.exec()"), CALLED.replace("FP32", kind, 1))) == ["CT199"]
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("numbers = [1, 2, 3, 4]", "numbers[0] = 0.5", "values = np.array(numbers)"),
+        ("numbers = [0] * 4", "numbers[0] = each", "values = np.array(numbers)"),
+        ("numbers = ([0, 0], [0, 0])", "numbers[0][0] = each", "values = np.array(numbers).reshape(4)"),
+        ("numbers = [1]", "numbers.extend(each)", "numbers.append(2)", "values = np.array(numbers, np.float32)"),
+        ("shape = [1]", "shape.append(each)", "values = np.zeros(shape, np.float32)"),
+        ("values = np.empty((1, 0), np.float32)", "values.resize((4,))"),
+        ("values = np.empty((2, 2), np.float32)", "values.shape = 4"),
+        ("values = np.zeros(2)", "values.dtype = np.float32"),
+    ],
+)
+def test_values_that_change_before_the_request(messages: Messages, write: Write, lines: tuple[str, ...]) -> None:
+    send = request(inputs='[pb_utils.Tensor("A", values)]')
+    assert codes(messages, write, files(source(*lines, f"{send}.exec()"))) == []
+
+
 NOPE = request(inputs="[tensor]", outputs='["NOPE"]')
 
 

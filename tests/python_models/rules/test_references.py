@@ -108,6 +108,9 @@ VALUES = "pb_utils.get_input_tensor_by_name(t, 'IN').as_numpy()"
         pytest.param("pb_utils.InferenceResponse([], error=self.error(t))", 0, id="any error"),
         pytest.param(f"{REQUEST}[t], parameters={{'share': 0.5}})", 1, id="a parameter with a point"),
         pytest.param(f"x = {{'names': ['a']}}; {REQUEST}[t], parameters=x)", 1, id="a list as parameter"),
+        pytest.param(
+            f"x = {{'mean': 0.5}}; x['mean'] = str(t); {REQUEST}[t], parameters=x)", 0, id="a parameter that changes"
+        ),
         pytest.param(f"{REQUEST}[t], parameters={{'a': 1, 'b': True, 'c': '0.5', 'd': t}})", 0, id="parameters"),
         pytest.param("pb_utils.InferenceResponse([], parameters={'share': 0.5})", 1, id="a parameter of a response"),
         pytest.param("x = pb_utils.get_input_tensor_by_name(t, 'I').as_numpy; pb_utils.Tensor('O', x)", 1, id="method"),

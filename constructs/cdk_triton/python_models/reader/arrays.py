@@ -39,7 +39,7 @@ def array_type(value: ast.expr, resolved: Callable[[ast.expr], ast.expr]) -> str
 
     Args:
         value: the expression that makes the array.
-        resolved: gives what a variable stands for.
+        resolved: gives what a variable certainly stands for, as `Variables.unchanged`.
     """
     match resolved(value):
         case ast.Call(func=ast.Attribute(attr="astype"), args=[kind, *_]):
@@ -58,7 +58,7 @@ def array_shape(value: ast.expr, resolved: Callable[[ast.expr], ast.expr]) -> tu
 
     Args:
         value: the expression that makes the array.
-        resolved: gives what a variable stands for.
+        resolved: gives what a variable certainly stands for, as `Variables.unchanged`.
     """
     match resolved(value):
         case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name), args=[first, *rest]) as call:

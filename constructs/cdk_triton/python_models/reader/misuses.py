@@ -196,7 +196,7 @@ class _Function:
 
     def _parameter(self, name: str, parameters: ast.expr) -> Misuse | None:
         """The first parameter of a request or response whose value certainly has a type that no parameter has."""
-        match self._resolved(parameters):
+        match self._variables.unchanged(parameters):
             case ast.Dict(keys=keys, values=values):
                 for key, value in zip(keys, values, strict=True):
                     kind = self._kind(value)

@@ -196,7 +196,7 @@ class _Function:
         for each in tensors:
             match self._resolved(each):
                 case ast.Call(func=ast.Attribute(attr="Tensor"), args=[ast.Constant(value=str(name)), values]):
-                    if (found := read(values, self._resolved)) is not None:
+                    if (found := read(values, self._variables.unchanged)) is not None:
                         yield name, found
 
     def _tensor(self, value: ast.expr) -> str | None:

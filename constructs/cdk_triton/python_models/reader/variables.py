@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeGuard, TypeVar
 
 from cdk_triton.python_models.reader.calls import own_nodes
@@ -77,6 +77,7 @@ class Variables:
         self.loads = Counter(node.id for node in every if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
         caught = [node.name for node in every if isinstance(node, ast.ExceptHandler) and node.name is not None]
         self.exceptions = {name for name in caught if bound[name] == caught.count(name)}
+        self._reshaped = set(_reshaped(every))
         self._values = {name: value for name, value in (outside or {}).items() if name not in bound}
         self.looped: dict[str, ast.expr] = {}
         for node in self.nodes:
@@ -95,6 +96,35 @@ class Variables:
     def resolved(self, value: _Expression) -> _Expression:
         """What an expression stands for: the value of a variable, if it is known."""
         return self._values.get(value.id, value) if isinstance(value, ast.Name) else value
+
+    def unchanged(self, value: ast.expr) -> ast.expr:
+        """What an expression stands for, as `resolved`, but only if this is certainly still as the function wrote it.
+
+        Another use of a variable may change the elements of its list or dictionary. Elements of an array change
+        neither its type nor its shape.
+        """
+        found = self.resolved(value)
+        if isinstance(value, ast.Name) and found is not value:
+            is_shared = self.loads[value.id] != 1 and _has_elements(found)
+            return value if is_shared or value.id in self._reshaped else found
+        return found
+
+
+def _has_elements(value: ast.expr) -> bool:
+    """Whether a value is a list or a dictionary, or consists of some."""
+    is_made = isinstance(value, ast.Call | ast.Subscript)  # by a function from a copy of the elements
+    return not is_made and any(isinstance(node, ast.List | ast.Dict) for node in ast.walk(value))
+
+
+def _reshaped(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The variables of arrays that get another shape or type in place."""
+    for node in nodes:
+        match node:
+            case (
+                ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="resize"))
+                | ast.Attribute(value=ast.Name(id=name), attr="shape" | "dtype", ctx=ast.Store())
+            ):
+                yield name
 
 
 def _is_plain(names: Sequence[ast.expr], values: Sequence[ast.expr]) -> TypeGuard[list[ast.Name]]:
