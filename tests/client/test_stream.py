@@ -303,6 +303,8 @@ def test_an_input_id_is_not_the_identifier_of_the_request(
     assert streaming.requests[0][2] == {"x": 1, "parameters": {"k": True, "id": [5]}}
     with messages.raises(ConfigurationError):
         stream({"id": 5}, request_id="r")
+    with messages.raises(ConfigurationError):
+        stream({"id": 5}, parameters={"id": "mine"})
     assert len(streaming.requests) == 1
 
 

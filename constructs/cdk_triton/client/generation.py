@@ -66,6 +66,11 @@ def encode(inputs: Mapping[str, Any], options: GenerateRequestOptions) -> bytes:
                 "the server takes the request_id for another value of the input 'id', and rejects the request: omit "
                 "request_id, or rename the input of the model"
             )
+        if "id" in parameters:
+            raise ConfigurationError(
+                f"parameters has 'id': {quoted(parameters['id'])}, but the input 'id' is sent under this name among "
+                "the parameters: omit the parameter, or rename it or the input in the model"
+            )
         # The server looks for inputs among the parameters, too. Beside them, `id` has to be a text.
         parameters["id"] = request.pop("id")
     elif request_id:
