@@ -35,6 +35,13 @@ max_batch_size: 4
 input [{name: "IMAGE" data_type: TYPE_UINT8 dims: [-1]}]
 output [{name: "IMAGE" data_type: TYPE_UINT8 dims: [-1]}]
 """
+SUMS = """
+backend: "python"
+input [{name: "X" data_type: TYPE_FP32 dims: [1]}]
+output [{name: "Y" data_type: TYPE_FP32 dims: [1]}]
+sequence_batching { control_input {
+  name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_INT32 } } }
+"""
 
 
 @dataclass

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.echo import BUCKET
+from tests.cli.echo import BUCKET, SUMS
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Outcome
@@ -20,18 +20,10 @@ pytestmark = pytest.mark.slow  # the local AWS takes seconds to start
 
 Run = Callable[..., "Outcome"]
 
-INPUT = 'input { name: "X" data_type: TYPE_FP32 dims: 1 }'
-CONFIG = """
-backend: "python"
-output { name: "Y" data_type: TYPE_FP32 dims: 1 }
-sequence_batching { control_input {
-  name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_INT32 } } }
-"""
-
 
 @pytest.fixture(autouse=True, scope="module")
 def _sums(_echo_aws: World) -> None:
-    _echo_aws.archive("sums.tar.gz", {"sums": INPUT + CONFIG})
+    _echo_aws.archive("sums.tar.gz", {"sums": SUMS})
     _echo_aws.endpoint("sums", ModelDataUrl=f"s3://{BUCKET}/sums.tar.gz")
 
 
@@ -48,7 +40,7 @@ def test_an_identifier_of_another_type_is_not_sent(
     file = tmp_path / "request.json"
     file.write_text(json.dumps({"inputs": [tensor], "parameters": {"sequence_id": sequence_id}}))
     (tmp_path / "sums").mkdir()
-    (tmp_path / "sums/config.pbtxt").write_text(INPUT + CONFIG)
+    (tmp_path / "sums/config.pbtxt").write_text(SUMS)
     for others in (
         ("sums", "--data", str(file)),
         ("sums", "--input", "X:FP32=[1]", "--sequence", sequence),

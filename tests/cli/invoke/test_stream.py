@@ -80,6 +80,19 @@ def test_a_result_of_an_unknown_model_has_no_types(
     assert [set(each) for each in outputs] == [{"name", "shape", "data"}] * 2
 
 
+def test_a_stream_does_not_need_the_archive(
+    run: Run, account: StreamingAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint = account.endpoint()
+    file = tmp_path / "request.json"
+    file.write_text('{"inputs": [{"name": "PROMPT", "datatype": "BYTES", "shape": [1], "data": ["hi"]}]}')
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
+    for given in (["--data", str(file)], ["--input", "PROMPT:BYTES=hi"]):
+        found = run("invoke", endpoint, "--stream", *given)
+        assert found.status == 0, found.err
+        assert "3 results in" in found.err
+
+
 def test_ctrl_c_ends_a_stream(account: StreamingAccount) -> None:
     gate = account.gate("interrupted")
     given = ["--input", "PROMPT:BYTES=hi", "--input", f"GATE:BYTES={gate}"]

@@ -174,9 +174,10 @@ def known_contract(
         signature: the signature if it is known.
 
     Returns:
-        None if it is not known, not known in a moment, or depends on the variant that answers.
+        None if it is not known, not known in a moment, or depends on the variant or, during an update, on the instance
+        that answers.
     """
-    if endpoint is not None and len({each.data for each in endpoint.variants}) > 1:
+    if endpoint is not None and (endpoint.status != "InService" or len({each.data for each in endpoint.variants}) > 1):
         return None
     if signature is None and endpoint is not None:
         signature = _quick_signature(aws, endpoint, asked)
@@ -185,11 +186,13 @@ def known_contract(
 
 def _quick_signature(aws: Aws, endpoint: ReadEndpoint, asked: tuple[str | None, str | None]) -> Signature | None:
     """For a request that has its types. None if it cannot be read, or not in a moment."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
     from cdk_triton.cli.requests.deployed import of_endpoint
 
     try:
         return of_endpoint(aws, endpoint, target=asked[0], component=asked[1], most_bytes=_QUICK_BYTES)
-    except ConfigurationError:
+    except (ConfigurationError, BotoCoreError, ClientError):
         return None
 
 
