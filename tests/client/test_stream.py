@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -306,6 +307,28 @@ def test_an_input_id_is_not_the_identifier_of_the_request(
     with messages.raises(ConfigurationError):
         stream({"id": 5}, parameters={"id": "mine"})
     assert len(streaming.requests) == 1
+
+
+CONFIG = """
+backend: "python"
+input { name: "PROMPT" data_type: TYPE_STRING dims: 1 }
+output { name: "SCORES" data_type: TYPE_FP32 dims: -1 }
+"""
+
+
+def test_a_repository_has_the_types_but_not_all_names(streaming: Streaming, tmp_path: Path) -> None:
+    """The server can complete outputs, a model can add parameters, and an ensemble adds three of its own."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/config.pbtxt").write_text(CONFIG)
+    of_ensemble = {"sequence_id": 0, "sequence_start": False, "sequence_end": False}
+    streaming.parts = [event("a", SCORES=[1, 2], finish_reason="stop", **of_ensemble)]
+    [result] = TritonClient("texts").for_repository(tmp_path).stream(HI)
+    assert {name: array.dtype for name, array in result.outputs.items()} == {
+        "TEXT": object,
+        "SCORES": np.float32,
+        "finish_reason": object,
+    }
+    assert result["finish_reason"].tolist() == [b"stop"]
 
 
 def test_a_request_that_is_too_large_is_not_sent(streaming: Streaming, stream: Client) -> None:

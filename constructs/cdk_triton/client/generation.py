@@ -37,6 +37,8 @@ _EVENTS: Final = "text/event-stream"
 _END_OF_EVENT: Final = b"\n\n"
 _DATA: Final = b"data:"
 _NOT_OUTPUTS: Final = ("id", "model_name", "model_version")
+_OF_ENSEMBLES: Final = ("sequence_id", "sequence_start", "sequence_end")
+"""The parameters of each response of an ensemble, also of one without sequences."""
 _PARAMETERS: Final = "parameters"
 _TEXT: Final = json.JSONEncoder(separators=(",", ":"))
 
@@ -183,7 +185,8 @@ class AnswerReader:
         where: endpoint and target, for messages.
         content_type: that of the answer.
         variant: the production variant that answers.
-        contract: the model's outputs, which determine the types of the arrays; by default JSON does.
+        contract: the model's outputs, which determine the types of their arrays. JSON determines those of the others:
+            outputs that the server completes, and custom parameters of the response, which JSON does not tell apart.
     """
 
     def __init__(self, where: str, content_type: str, variant: str | None, contract: Contract | None = None) -> None:
@@ -247,8 +250,9 @@ class AnswerReader:
         return InferenceResult(outputs, self._variant, head)
 
     def _is_output(self, name: str) -> bool:
-        """Without a contract, custom parameters of the response count as outputs: JSON does not tell them apart."""
-        return name not in _NOT_OUTPUTS and (self._contract is None or name in self._contract.outputs)
+        """Custom parameters of the response count as outputs, because a server can complete the outputs of a model."""
+        is_known = self._contract is not None and name in self._contract.outputs
+        return name not in _NOT_OUTPUTS and (is_known or self._contract is None or name not in _OF_ENSEMBLES)
 
     def _output(self, name: str, value: Any) -> npt.NDArray[Any]:
         import numpy as np
@@ -256,7 +260,8 @@ class AnswerReader:
         values = value if isinstance(value, list) else [value]
         if values and isinstance(values[0], str):
             return np.array([text.encode() for text in values], dtype=object)
-        kind = None if self._contract is None else numpy_type(self._contract.outputs[name].datatype)
+        tensor = None if self._contract is None else self._contract.outputs.get(name)
+        kind = None if tensor is None else numpy_type(tensor.datatype)
         given = as_numbers(values)
         if given.dtype.kind not in "biuf" or given.ndim != 1:
             raise ValueError(f"output '{name}' is not a list of numbers or texts")

@@ -80,6 +80,41 @@ def test_a_result_of_an_unknown_model_has_no_types(
     assert [set(each) for each in outputs] == [{"name", "shape", "data"}] * 2
 
 
+COMPLETED = """
+import numpy as np
+import triton_python_backend_utils as pb
+
+
+class TritonPythonModel:
+    @staticmethod
+    def auto_complete_config(config):
+        config.add_output({"name": "TOKENS", "data_type": "TYPE_INT32", "dims": [1]})
+        return config
+
+    def execute(self, requests):
+        score, tokens = pb.Tensor("SCORE", np.ones(1, np.float32)), pb.Tensor("TOKENS", np.array([7], np.int32))
+        return [pb.InferenceResponse([score, tokens]) for _ in requests]
+"""
+
+
+def test_what_config_pbtxt_does_not_have_is_printed_without_a_type(run: Run, account: StreamingAccount) -> None:
+    tensor = '{ name: "%s" data_type: TYPE_%s dims: 1 }'
+    config = f'backend: "python" input {tensor % ("PROMPT", "STRING")} output {tensor % ("SCORE", "FP32")}'
+    account.archive("completed", config, COMPLETED)
+    given = ("invoke", account.endpoint(model="completed"), "--stream", "--input", "PROMPT=hi")
+    found = run(*given)
+    assert found.status == 0, found.err
+    assert [line.split() for line in found.out.splitlines()[1:]] == [
+        ["OUTPUT", "TYPE", "SHAPE", "VALUES"],
+        ["SCORE", "FP32", "[1]", "1"],
+        ["TOKENS", "[1]", "7"],
+    ]
+    assert json.loads(run(*given, "--format", "json").out)["outputs"] == [
+        {"name": "SCORE", "datatype": "FP32", "shape": [1], "data": [1.0]},
+        {"name": "TOKENS", "shape": [1], "data": [7]},
+    ]
+
+
 def test_a_stream_does_not_need_the_archive(
     run: Run, account: StreamingAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

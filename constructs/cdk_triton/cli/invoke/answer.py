@@ -7,7 +7,7 @@ import io
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
@@ -29,18 +29,19 @@ _SHOWN = 8
 _TEXT_COLUMNS = 60
 
 
-def as_text(outputs: Mapping[str, Array], *, has_types: bool = True) -> Iterator[str]:
+def as_text(outputs: Mapping[str, Array], *, typed: Container[str] | None = None) -> Iterator[str]:
     """A table with a row for each output, and the beginning of its values.
 
     Args:
         outputs: the outputs.
-        has_types: whether the types are those of the model.
+        typed: the outputs whose types are those of the model; by default all.
     """
     rows = [(name, str(list(array.shape)), _preview(array)) for name, array in outputs.items()]
-    if not has_types:
+    types = [_datatype(array) if typed is None or name in typed else "" for name, array in outputs.items()]
+    if not any(types):
         return table(("OUTPUT", "SHAPE", "VALUES"), rows)
-    typed = [(row[0], _datatype(array), *row[1:]) for row, array in zip(rows, outputs.values(), strict=True)]
-    return table(("OUTPUT", "TYPE", "SHAPE", "VALUES"), typed)
+    with_types = [(row[0], datatype, *row[1:]) for row, datatype in zip(rows, types, strict=True)]
+    return table(("OUTPUT", "TYPE", "SHAPE", "VALUES"), with_types)
 
 
 def _datatype(array: Array) -> str:
@@ -60,17 +61,17 @@ def _shown(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def as_json(outputs: Mapping[str, Array], *, has_types: bool = True) -> list[dict[str, Any]]:
+def as_json(outputs: Mapping[str, Array], *, typed: Container[str] | None = None) -> list[dict[str, Any]]:
     """The outputs as KServe writes them; a number that JSON does not have is its name as text.
 
     Args:
         outputs: the outputs.
-        has_types: whether the types are those of the model.
+        typed: the outputs whose types are those of the model; by default all.
     """
     return [
         {
             "name": name,
-            **({"datatype": _datatype(array)} if has_types else {}),
+            **({"datatype": _datatype(array)} if typed is None or name in typed else {}),
             "shape": list(array.shape),
             "data": [_plain(value) for value in array.flat],
         }

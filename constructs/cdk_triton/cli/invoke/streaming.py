@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING
 
 import typer
@@ -74,11 +74,11 @@ def print_results(
     """
     started, count = time.perf_counter(), 0
     # The generate protocol has no types: FP32 and FP64, or INT32 and INT64, look the same in its JSON.
-    types = contract if contract is not None and contract.outputs else None
-    with client._stream(body.arrays, types, {**options, **body.generate_options}) as results:
+    typed = () if contract is None else contract.outputs
+    with client._stream(body.arrays, contract, {**options, **body.generate_options}) as results:
         for count, result in enumerate(results, 1):
             seconds = time.perf_counter() - started
-            for line in _lines(result, count, seconds, has_types=types is not None, as_json=as_json):
+            for line in _lines(result, count, seconds, typed=typed, as_json=as_json):
                 typer.echo(line)
         seconds, first, variant = time.perf_counter() - started, results.first_result_seconds, results.variant
     after = "" if first is None else f", the first after {first * 1000:.0f} ms"
@@ -86,10 +86,12 @@ def print_results(
     typer.echo(f"{count} result{'' if count == 1 else 's'} in {seconds * 1000:.0f} ms{after}{served}", err=True)
 
 
-def _lines(result: InferenceResult, number: int, seconds: float, *, has_types: bool, as_json: bool) -> Iterator[str]:
+def _lines(
+    result: InferenceResult, number: int, seconds: float, *, typed: Container[str], as_json: bool
+) -> Iterator[str]:
     if as_json:
-        outputs = answer.as_json(result.outputs, has_types=has_types)
+        outputs = answer.as_json(result.outputs, typed=typed)
         yield json.dumps({"seconds": round(seconds, 6), "outputs": outputs}, ensure_ascii=False)
         return
     yield f"result {number} after {seconds * 1000:.0f} ms"
-    yield from answer.as_text(result.outputs, has_types=has_types)
+    yield from answer.as_text(result.outputs, typed=typed)
