@@ -41,6 +41,9 @@ UNKNOWN = {
     "a branch": pipeline(f"x = {E}", "if kind:", "    x = x.gpu()", "return x", arguments="kind=True"),
     "two returns": pipeline(f"x = {E}", "if kind:", "    return x", "return x.gpu()", arguments="kind=False"),
     "a list": pipeline(f"x = [{E}.gpu()]", "return tuple(x)"),
+    "several at once": pipeline(f"x = [{E}, {E}]", f"return *x, {E}.gpu()"),
+    "another decorator": "def on_host(f): return lambda: f().cpu()\n"
+    + pipeline(f"return {E}.gpu()", decorators="@autoserialize\n@pipeline_def(batch_size=8)\n@on_host\n"),
 }
 
 

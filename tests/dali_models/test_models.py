@@ -155,10 +155,15 @@ def test_split_outputs_have_other_dimensions(write: Write, split: str, found: li
         (HELPER + pipeline(f"return decode({A}, 'cpu')"), "KIND_CPU", []),
         (LONG + pipeline(f"return decode({A}, 8)"), "KIND_CPU", ["CT874"]),
         (LONG.replace("'mixed'", "'mixed' if size else 'cpu'") + pipeline(f"return decode({A}, 8)"), "KIND_CPU", []),
+        (
+            HELPER.replace("(x, device='mixed')", "(x=None, /, device='mixed')") + pipeline(f"return decode({A})"),
+            "KIND_CPU",
+            ["CT874"],
+        ),
     ],
     ids=[
         *("gpu()", "mixed", "on a GPU", "cpu", "an argument", "unused", "a helper", "a helper for the CPU"),
-        *("a longer helper", "a helper that chooses"),
+        *("a longer helper", "a helper that chooses", "an argument by position"),
     ],
 )
 def test_operators_of_the_gpu_on_the_cpu(

@@ -159,7 +159,9 @@ class _Reader:
             on_gpu=None
             if pipeline is None or unknown
             else operator_on_gpu(certain_nodes(pipeline), self._functions, self._names),
-            outputs_on_gpu=() if pipeline is None or unknown else outputs_on_gpu(pipeline, self._names),
+            outputs_on_gpu=()
+            if pipeline is None or unknown or not self._is_plain(pipeline)
+            else outputs_on_gpu(pipeline, self._names),
         )
 
     def _is(self, node: ast.expr, name: str) -> bool:

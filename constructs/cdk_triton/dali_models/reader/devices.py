@@ -40,7 +40,7 @@ def operator_on_gpu(
 
 def _makes_on_gpu(call: ast.Call, helper: ast.FunctionDef, imported: Mapping[str, str]) -> bool:
     """Whether the result of a helper certainly comes from an operator on the GPU."""
-    arguments, defaults = helper.args.args, helper.args.defaults
+    arguments, defaults = [*helper.args.posonlyargs, *helper.args.args], helper.args.defaults
     values = dict(zip([each.arg for each in arguments[len(arguments) - len(defaults) :]], defaults, strict=True))
     given = {each.arg for each in arguments[: len(call.args)]} | {each.arg for each in call.keywords}
     given |= set[str | None]().union(*map(bound_names, helper.body))
@@ -90,6 +90,8 @@ def outputs_on_gpu(pipeline: ast.FunctionDef, imported: Mapping[str, str]) -> tu
             returned = [value]
         case _:
             returned = []
+    if any(isinstance(each, ast.Starred) for each in returned):
+        return ()
     return tuple(index for index, value in enumerate(returned) if _is_held(value, held, imported))
 
 
