@@ -294,7 +294,7 @@ def misread_parameter(each: ConfiguredModel) -> Iterator[Problem]:
                 f"the parameter {name!r} of {each.name!r} is {value!r}, which the backend {name_of} takes for off",
                 f"write {switches[name][0]} to switch it on, or remove the parameter",
             )
-        elif name in numbers and (cut := _CUT.fullmatch(value)) and not _is_number(value, int(cut["read"])):
+        elif name in numbers and (cut := _CUT.fullmatch(value)) and not _is_number(value, float(cut["read"])):
             yield each.problem(
                 field,
                 f"the parameter {name!r} of {each.name!r} is {value!r}, of which the backend {name_of} reads "
@@ -303,7 +303,7 @@ def misread_parameter(each: ConfiguredModel) -> Iterator[Problem]:
             )
 
 
-def _is_number(text: str, number: int) -> bool:
+def _is_number(text: str, number: float) -> bool:
     """Whether a text is this number, as `4.0` is 4."""
     try:
         return "_" not in text and float(text) == number

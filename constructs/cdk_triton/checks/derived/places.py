@@ -93,7 +93,7 @@ def is_on_gpu(each: ConfiguredModel, output: str) -> bool:
 def _transfers_every_batch(config: ModelConfig) -> bool:
     """Whether FIL moves a batch of any size to the GPU of its instances."""
     given = config.parameters.get("transfer_threshold")
-    return given is None or int(number_in(given.string_value, is_integer=True) or 0) == 0
+    return given is None or float(number_in(given.string_value, is_integer=True) or 0) == 0
 
 
 def _may_write_on_gpu(model: Model) -> bool:
