@@ -156,6 +156,25 @@ def test_the_figures_of_published_ensembles_count(own: tuple[str, ...], app: Any
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rehearse", [True, False])
+def test_a_publisher_of_another_version_matters_only_if_it_rehearses(app: Any, run: Any, rehearse: bool) -> None:
+    machine = BuildMachine("codebuild", 60, {}, BuildInput(None, "", "")) if rehearse else None
+    platform = ServingPlatform(**PLATFORM)
+    publisher = PublisherDescription(
+        "Model", "search", platform, ContainerEnvironment(), 8, builder=machine, rehearse=rehearse
+    )
+    directory = app("multi", publisher=publisher)
+    template = Path(directory, "t.json")
+    template.write_text(template.read_text().replace('"schema": 1', '"schema": 2'))
+
+    estimated = run("estimate", *REQUESTS, "--app", directory)
+
+    said = "another version of cdk-triton has written the publisher of Search: run `cdk synth` again"
+    assert (said in " ".join(estimated.err.replace("│", "").split())) == rehearse
+    assert (estimated.status != 0) == rehearse
+
+
+@pytest.mark.slow
 def test_figures_of_stand_ins_are_not_used(app: Any, said: Any, run: Any, world: World) -> None:
     world.rehearse("text", key_of("text"), "text", load_seconds=190.0, stand_ins=["serve"], memory=memory(2000.0))
     directory = app("single", "text", timeout=60)

@@ -123,12 +123,19 @@ def _of_app(app: Path) -> Iterator[_Rehearsed]:
 
 def _publishers(app: Path) -> dict[str, PublisherDescription]:
     """The publishers that rehearse for the present platform, by the paths of their `TritonMultiModel`."""
-    found = {
-        f"{stack}/{document['multi_model']}": PublisherDescription.parse(document, stack)
-        for stack, document in read_resource_metadata(app, PUBLISHER_METADATA)
-        if not document.get("is_next")
-    }
-    return {construct: each for construct, each in found.items() if each.rehearse}
+    found = {}
+    for stack, document in read_resource_metadata(app, PUBLISHER_METADATA):
+        if document.get("is_next") or "builds" not in document:
+            continue
+        try:
+            publisher = PublisherDescription.parse(document, stack)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"another version of cdk-triton has written the publisher of {stack}: run `cdk synth` again"
+            ) from error
+        if publisher.rehearse:
+            found[f"{stack}/{publisher.multi_model}"] = publisher
+    return found
 
 
 def _published(publisher: PublisherDescription, stores: Sequence[Store]) -> dict[str, str]:
