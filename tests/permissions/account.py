@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 from tests.permissions.judging import Document, Policies, document
 
+from cdk_triton_local.process import ITSELF
+
 if TYPE_CHECKING:
     from cdk_triton_local import LocalAws
 
@@ -40,7 +42,10 @@ class Account:
         if name.startswith("arn:"):
             return name
         try:
-            found: str = self.aws.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]["StackId"]
+            stacks = self.aws.client("cloudformation", ITSELF).describe_stacks(StackName=name)[
+                "Stacks"
+            ]  # without faults
+            found: str = stacks[0]["StackId"]
         except ClientError:
             return f"arn:aws:cloudformation:{self.region}:{self.id}:stack/{name}/any"
         return found

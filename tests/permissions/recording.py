@@ -25,6 +25,7 @@ __all__ = ["Recording", "recorded_start"]
 ROOT: Final = Path(__file__).parents[2]
 
 BOOKKEEPING: Final = {
+    ("cloudformation", "DescribeStacks"),  # `Account.stack`
     ("cloudwatch", "DescribeAlarms"),  # CloudWatch evaluates its own alarms
     ("cloudwatch", "PutMetricData"),  # the metrics of SageMaker in AWS's own namespace
     ("cloudwatch", "SetAlarmState"),
