@@ -29,7 +29,7 @@ DIFFERENCES = {
         "Nothing is cold, throttled or late, unless you start the local AWS with [faults](#faults). A function that is "
         "inactive then is still `Active` in GetFunction.",
         "VPC endpoints are recorded only, so no request to another region fails because of them.",
-        "Auto scaling, alarms, schedules and lifecycle rules are recorded, but never act.",
+        "Lifecycle rules are recorded, but never act.",
         "The state is in memory and is lost when the process ends. S3 objects above 5 MB are in unnamed temporary "
         "files.",
     ),
@@ -55,12 +55,11 @@ DIFFERENCES = {
         "A server loads or unloads one model at a time, and never unloads a model that a request waits for. AWS does "
         "not document how SageMaker orders loads.",
         "Endpoints publish the metrics of invocations and of target models to the local CloudWatch every 5 s, as sums, "
-        "counts and extremes. Percentiles are missing, and so is the utilization of CPU, GPU, memory and disk. "
-        "`InvocationsPerInstance` is computed as if the variant had one instance.",
+        "counts and extremes. Only `ModelLatency` has percentiles. The utilization of CPU, GPU, memory and disk is "
+        "missing.",
         "Asynchronous endpoints also publish `ExpiredRequests`, `InvocationFailures` and, every 5 s, the metrics of "
-        "their queue. An instance gets 4 requests at a time unless the configuration sets a number. To scale to zero "
-        "instances and back, use UpdateEndpointWeightsAndCapacities; at zero, the server keeps running, but requests "
-        "wait.",
+        "their queue. An instance gets 4 requests at a time unless the configuration sets a number. With zero "
+        "instances, the server keeps running, but requests wait.",
         "The answer of an asynchronous request is stored without the container's content type, and a failure as the "
         "text of a ModelError; AWS does not document the form of either object. Notifications do not include answers.",
         "Data capture writes a file for each captured invocation before the caller gets the answer, and no file for "
