@@ -397,8 +397,8 @@ class LocalAws:
         self._close += [self._clients.clear, engine.close, host.close, self._lambdas.close, builds.close, jobs.close]
         server.start()
         self._close.append(self.clock.close)
-        self.clock.start(monitoring.watch())
         self.clock.open()
+        self.clock.start(monitoring.watch())
         self.log(f"the local AWS answers at {self.url}")
 
 

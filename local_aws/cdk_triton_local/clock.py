@@ -51,7 +51,8 @@ class Clock:
         return self._now
 
     def open(self) -> None:
-        """Let the time pass."""
+        """Let the time pass, also after `close`."""
+        self._closed.clear()
         if not self._only_moved:
             self._thread = threading.Thread(target=self._run, name="clock", daemon=True)
             self._thread.start()
@@ -105,7 +106,9 @@ class Clock:
         before = time.monotonic()
         while not self._closed.wait(_TICK_SECONDS):
             since, before = before, time.monotonic()
-            self.advance((before - since) * (PACE if self._urgent else 1.0))
+            passed = before - since
+            # The time that the last `advance` took itself is not multiplied: a slow one would make the next one slower.
+            self.advance(min(passed, 2 * _TICK_SECONDS) * PACE if self._urgent else passed)
 
     def _next(self, until: float) -> tuple[float, int, Waits, Future[None], bool] | None:
         with self._lock:

@@ -32,10 +32,10 @@ def test_a_clock_hurries_while_something_urgent_waits() -> None:
     clock = Clock()
 
     def wait() -> Waits:
-        yield 10  # a sixth of a second
+        yield 300  # five seconds
 
     clock.open()
-    clock.wait_for(wait())
+    clock.start(wait(), urgent=True).result(timeout=60)
     clock.close()
 
 
@@ -54,3 +54,18 @@ def test_what_waits_when_the_clock_is_closed_fails() -> None:
     assert ended.is_set()
     with pytest.raises(LocalError, match="is being stopped"):
         begun.result()
+
+
+def test_a_clock_that_is_opened_again_goes_on() -> None:
+    clock = Clock(only_moved=True)
+    clock.open()
+    clock.close()
+    clock.open()
+
+    def wait() -> Waits:
+        yield 10
+
+    ended = clock.start(wait())
+    clock.advance(10)
+    assert ended.done()
+    assert ended.exception() is None

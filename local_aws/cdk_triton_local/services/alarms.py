@@ -55,8 +55,11 @@ class Alarms:
         """Evaluate all alarms, or only those with periods below a minute, which AWS evaluates more often."""
         for page in self._client().get_paginator("describe_alarms").paginate():
             for alarm in page["MetricAlarms"]:
-                if not only_short or _period(alarm) < _MINUTE:
-                    self._evaluate(alarm)
+                try:
+                    if not only_short or _period(alarm) < _MINUTE:
+                        self._evaluate(alarm)
+                except Exception as error:  # it may have been deleted, and the others go on
+                    self._log(f"alarm {alarm['AlarmName']} was not evaluated: {error}")
 
     def _evaluate(self, alarm: Mapping[str, Any]) -> None:
         name, before = alarm["AlarmName"], alarm["StateValue"]

@@ -44,9 +44,11 @@ class Served:
         self.host.shares.clear()
         name = self._configuration()
         self._sagemaker.update_endpoint(EndpointName="e", EndpointConfigName=name, DeploymentConfig=deployment)
-        while not self.host.shares:
+        for _ in range(3000):
+            if self.host.shares:
+                return name
             threading.Event().wait(0.01)
-        return name
+        raise AssertionError(f"no request moves: {self._sagemaker.describe_endpoint(EndpointName='e')}")
 
     def after(self, seconds: float) -> list[float]:
         """The shares so far."""

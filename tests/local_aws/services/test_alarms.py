@@ -210,6 +210,21 @@ def test_an_expression_that_is_not_computed_is_rejected(watched: Watched, messag
 
 
 @pytest.mark.slow
+def test_an_alarm_that_is_not_computed_does_not_stop_the_others(watched: Watched) -> None:
+    metric = {"Metric": {"Namespace": "Test", "MetricName": "rate"}, "Period": 60, "Stat": "Sum"}
+    expression = {"Id": "e1", "Expression": "RATE(m1)", "ReturnData": True}
+    watched.put("rate", [1.0])
+    watched.alarm("a rate", Metrics=[{"Id": "m1", "MetricStat": metric, "ReturnData": False}, expression])
+    watched.put("beside it", [1.0])
+    watched.alarm("beside it")
+
+    watched.aws.clock.advance(60)
+
+    assert watched.state("beside it") == "ALARM"
+    watched.cloudwatch.delete_alarms(AlarmNames=["a rate"])
+
+
+@pytest.mark.slow
 def test_an_alarm_notifies_its_topic_once(watched: Watched) -> None:
     topic = watched.aws.client("sns").create_topic(Name="pager")["TopicArn"]
     sqs = watched.aws.client("sqs")
