@@ -140,13 +140,15 @@ def _commit(s3: Buckets, name: str, sha256: str) -> dict[str, Any]:
 def _rehearsal(s3: Buckets, name: str) -> dict[str, Any]:
     ensemble, _, requests = name.partition(" ")
     key = hashlib.sha256(name.encode()).hexdigest()
-    s3.put(ASSETS, f"triton-{key}.zip", f"golden requests {requests}".encode())
+    golden = f"golden requests {requests}".encode()
+    s3.put(ASSETS, f"triton-{key}.zip", golden)
     return {
         "repository": ensemble.partition("-")[0],
         "artifact_key": hashlib.sha256(ensemble.encode()).hexdigest(),
         "key": key,
         "image": "sagemaker-tritonserver:25.09-py3",
         "inputs": [_input(f"triton-{key}.zip", f"rehearsals/{key}.zip")],
+        "golden": hashlib.sha256(golden).hexdigest(),
         "document": {"schema": 1, "mode": "single", "requests": []},
     }
 
