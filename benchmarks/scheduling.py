@@ -150,7 +150,8 @@ def distribution(seconds: list[float]) -> str:
 def main() -> None:
     """Print the figures."""
     with tempfile.TemporaryDirectory() as directory:
-        host = TritonHost(lambda role: Archives(Path(directory)), Path(directory) / "host")
+        archives = Archives(Path(directory))
+        host = TritonHost(lambda _: archives, Path(directory) / "host")
         with LocalAws(Path(directory) / "aws", host_factory=lambda aws: host) as aws:
             for name in CONFIGS:
                 environment = {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
