@@ -18,7 +18,7 @@ import threading
 import time
 import traceback
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -40,28 +40,30 @@ class Context:
         return max(0, int((self._deadline - time.time()) * 1000))
 
 
-class Clock:
-    """The time of a function whose pauses are skipped: it goes on by each pause at once.
+@contextlib.contextmanager
+def skipped_pauses() -> Iterator[None]:
+    """Let each pause of a handler move the time on at once; botocore pauses between two attempts, too.
 
-    Threads that pause together skip the time once.
+    Threads that pause together skip the time once. Afterwards, the time is that of the machine again.
     """
+    originals = real_time, real_monotonic, real_sleep = time.time, time.monotonic, time.sleep
+    skipped = 0.0
+    lock = threading.Lock()
 
-    def __init__(self) -> None:
-        self._skipped = 0.0
-        self._lock = threading.Lock()
-        self._time, self._monotonic, self._sleep = time.time, time.monotonic, time.sleep
+    def sleep(seconds: float) -> None:
+        nonlocal skipped
+        until = real_monotonic() + skipped + seconds
+        real_sleep(0.001)  # other threads go on
+        with lock:
+            skipped = max(skipped, until - real_monotonic())
 
-    def install(self) -> None:
-        """Replace the functions of `time`, which botocore calls between two attempts, too."""
-        time.time = lambda: self._time() + self._skipped
-        time.monotonic = lambda: self._monotonic() + self._skipped
-        time.sleep = self._skip  # type: ignore[assignment]  # nobody sleeps for an object with __index__
-
-    def _skip(self, seconds: float) -> None:
-        until = self._monotonic() + self._skipped + seconds
-        self._sleep(0.001)  # other threads go on
-        with self._lock:
-            self._skipped = max(self._skipped, until - self._monotonic())
+    time.time = lambda: real_time() + skipped
+    time.monotonic = lambda: real_monotonic() + skipped
+    time.sleep = sleep  # type: ignore[assignment]  # nobody sleeps for an object with __index__
+    try:
+        yield
+    finally:
+        time.time, time.monotonic, time.sleep = originals
 
 
 def main(address: str, arn: str) -> None:
@@ -75,16 +77,13 @@ def main(address: str, arn: str) -> None:
     channel = socket.socket(socket.AF_UNIX)
     channel.connect(address)
     stream = channel.makefile("rwb")
-    clock = None
     for line in stream:
         request = json.loads(line)
-        if request["skip"] and clock is None:
-            clock = Clock()
-            clock.install()
         context = Context(arn, time.time() + request["seconds"])
         try:
             handler = handler or load()
-            answer = json.dumps({"result": handler(request["event"], context)})
+            with skipped_pauses() if request["skip"] else contextlib.nullcontext():
+                answer = json.dumps({"result": handler(request["event"], context)})
         except BaseException as error:
             traceback.print_exc()
             answer = json.dumps(
