@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -25,17 +26,22 @@ CODE = """
 import json, time, urllib.request
 import boto3
 
+requests = set()
+
 def handler(event, context):
     if event is None:
         return "done"
-    if event == "sleep":
+    if isinstance(event, float):
         began = time.time()
-        time.sleep(1000)
+        time.sleep(event)
         return time.time() - began
     if event == "write":
         s3 = boto3.client("s3")
         s3.put_object(Bucket="written", Key="object", Body=b"", IfNoneMatch="*")
     print("a request")
+    if event["RequestId"] in requests:
+        raise ValueError("this request has been answered")
+    requests.add(event["RequestId"])
     keys = "StackId", "RequestId", "LogicalResourceId"
     answer = {key: event[key] for key in keys} | {"Status": "SUCCESS", "PhysicalResourceId": "own"}
     request = urllib.request.Request(event["ResponseURL"], json.dumps(answer).encode(), method="PUT")
@@ -134,7 +140,7 @@ def test_cloudformation_and_the_framework_wait_for_the_function(deployer: Deploy
     assert deployer.deploy(template(2), stack) == "UPDATE_COMPLETE"
 
 
-def test_an_event_is_delivered_twice(deployer: Deployer, stack: str) -> None:
+def test_an_event_is_delivered_twice_and_the_first_response_counts(deployer: Deployer, stack: str) -> None:
     log = deployer.aws.directory / "logs" / f"lambda-{function_of(deployer, stack)}.log"
     before = log.read_text().count("a request")
     deployer.aws.inject("duplicate-events")
@@ -189,11 +195,15 @@ def test_a_lost_response_makes_a_function_write_twice(deployer: Deployer, stack:
     s3.head_object(Bucket="written", Key="object")
 
 
-def test_a_pause_of_a_function_is_skipped(deployer: Deployer, stack: str) -> None:
+def test_the_pauses_of_a_function_are_skipped_while_there_are_faults(deployer: Deployer, stack: str) -> None:
     function = function_of(deployer, stack)
     deployer.aws.inject("throttling")
+    assert deployer.aws.invoke_function(function, 1000.0) == pytest.approx(1000, abs=30)
 
-    assert deployer.aws.invoke_function(function, "sleep") == pytest.approx(1000, abs=30)
+    deployer.aws.inject()
+    began = time.monotonic()
+    deployer.aws.invoke_function(function, 0.05)
+    assert time.monotonic() - began >= 0.05
 
 
 def test_a_seed_determines_the_calls_with_a_fault() -> None:

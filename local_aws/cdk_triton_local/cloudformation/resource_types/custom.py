@@ -170,26 +170,38 @@ class _Exchange:
         return self._as_answer(self._plain())
 
     def _plain(self) -> Mapping[str, Any]:
+        """Return the first response: with it, CloudFormation "proceeds with the stack operation" (`crpg-ref`)."""
         mailbox = self._context.services.open_mailbox()
         try:
-            request = {**self._request, "ResponseURL": mailbox.url}
-            try:
-                # "CloudFormation invokes your Lambda function asynchronously", and Lambda keeps what does not run yet.
-                services = self._context.services
-                for _ in range(services.deliveries()):
-                    _retry_until_run(self._context, lambda: services.invoke_function(self._function, request))
-            except LocalError as error:
-                # On AWS the stack would wait for the service timeout.
-                return {**self._request, "Status": "FAILED", "Reason": str(error)}
-            answer = mailbox.wait(self._timeout)
+            failure = self._deliver({**self._request, "ResponseURL": mailbox.url})
+            # On AWS the stack would wait for the service timeout also if no delivery can lead to a response.
+            answer = mailbox.wait(self._timeout if failure is None else 0)
         finally:
             mailbox.close()
+        if answer is None and failure is not None:
+            return {**self._request, "Status": "FAILED", "Reason": str(failure)}
         if answer is None:
             raise LocalError(
                 "CloudFormation did not receive a response from your Custom Resource. Please check your logs for "
                 f"requestId [{self._request['RequestId']}]."
             )
         return answer
+
+    def _deliver(self, request: Mapping[str, Any]) -> LocalError | None:
+        """Return the failure if the function fails at each delivery.
+
+        "CloudFormation invokes your Lambda function asynchronously", so it does not see whether the function fails, and
+        Lambda keeps what does not run yet.
+        """
+        services = self._context.services
+        failures = []
+        deliveries = services.deliveries()
+        for _ in range(deliveries):
+            try:
+                _retry_until_run(self._context, lambda: services.invoke_function(self._function, request))
+            except LocalError as error:
+                failures.append(error)
+        return failures[-1] if len(failures) == deliveries else None
 
     def _as_answer(self, response: Mapping[str, Any]) -> _Answer:
         """A response that breaks the protocol is a failure, as in CloudFormation."""
