@@ -34,7 +34,7 @@ class Artifacts(cdk.Stack):
             ),
             cdk.Acknowledgment(
                 id="NIST.800.53.R5-S3BucketReplicationEnabled",
-                reason="S3 replicates into a bucket of another stack only. An organisation has such a bucket for logs.",
+                reason="A replica needs a bucket in another stack. An organisation has such a bucket for its logs.",
             ),
         )
         resource = access_logs.node.default_child

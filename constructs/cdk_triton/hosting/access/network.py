@@ -274,7 +274,7 @@ def allow_processing_network(role: iam.Role) -> None:
     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-roles.html).
     """
     allow(role, Statement(actions=PROCESSING_NETWORK, resources=["*"]))
-    reason = "SageMaker's guide requires these ec2 actions on every resource, and rejects a job whose role names some."
+    reason = "SageMaker's guide requires these ec2 actions on every resource: jobs fail if the role limits them."
     _acknowledge_everything(role, reason)
 
 
@@ -296,7 +296,7 @@ def allow_function_network(role: iam.Role) -> None:
         Statement(actions=FUNCTION_NETWORK, resources=["*"]),
         Statement(actions=FUNCTION_NETWORK, resources=["*"], conditions=by_code, effect="Deny"),
     )
-    reason = "Lambda's guide requires these ec2 actions on every resource; the code of the functions may not use them."
+    reason = "Lambda's guide requires these ec2 actions on every resource. The role denies them to the functions' code."
     _acknowledge_everything(role, reason)
 
 

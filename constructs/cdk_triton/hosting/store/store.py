@@ -351,8 +351,8 @@ class TritonArtifactStore(Construct):
         objects = [f"{bucket_arn}/{prefix}*" for prefix in SERVED_PREFIXES]
         catalogue = f"{bucket_arn}/{CATALOGUE_PREFIX}*"
         reasons = {
-            assets: "Exact keys would change the role in the deployment that needs the change, before IAM has "
-            "propagated the change.",
+            assets: "A new asset has a new key. With exact keys, the deployment that reads the asset would change this "
+            "role, and IAM takes a while to propagate a change.",
             **dict.fromkeys(objects, "The bucket is the store's own, and keys of later models are not known yet."),
             catalogue: "The handler checks whether an ensemble of a stack was also published. Later names are not "
             "known yet.",
