@@ -179,9 +179,10 @@ def argument_beyond_gpus(context: CheckContext) -> Iterator[Problem]:
 def slash_after_backend_directory(context: CheckContext) -> Iterator[Problem]:
     """`--backend-directory` in `additional_args` ends with a slash, and the release is 23.10 or newer.
 
-    The Python backend compares its own path with this path and `/python`. With a further slash, they differ, so the
-    backend looks for `model.py` in its own directory instead of the model's. The server then does not load any Python
-    model. Remove the slash, or remove the argument if it names the image's own directory, `/opt/tritonserver/backends`.
+    The Python backend appends `/python` to this path, and compares the result with its own path. The double slash makes
+    them differ, so the backend looks for `model.py` in its own directory instead of the model's. The server then does
+    not load any Python model. Remove the slash, or remove the argument if it names the image's own directory,
+    `/opt/tritonserver/backends`.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge

@@ -139,7 +139,7 @@ def _name_of(name: str, names: list[str], side: str, suggestions: Suggestions) -
 @request_rule(
     "CT198",
     Severity.WARNING,
-    "a Python model reads an output of another model as if the GPU did not hold it",
+    "a Python model reads another model's output on the GPU with as_numpy",
     source=backend("python_backend", "src/pb_tensor.cc", 579, 590),
 )
 def output_on_gpu(each: ModelRequest) -> Iterator[Problem]:
@@ -224,12 +224,11 @@ def output_on_gpu(each: ModelRequest) -> Iterator[Problem]:
 def unfit_input(each: ModelRequest) -> Iterator[Problem]:
     """A Python model sends an input of another type or shape than the model that it calls expects.
 
-    The server rejects the request. Without a `dtype`, numpy makes FP64 of numbers with a point: write
-    `np.array([0.5], np.float32)` for an input of the type `TYPE_FP32`.
+    The server rejects the request. For an input of the type `TYPE_FP32`, write `np.array([0.5], np.float32)`: without a
+    `dtype`, numpy makes an FP64 array.
 
-    A model with `max_batch_size` above 0 expects a batch dimension before the dims of
-    its configuration. So a Python model without batches has to add this dimension, for example with
-    `np.expand_dims(values, 0)`, and a `Tensor` of the new array.
+    A model with `max_batch_size` above 0 expects a batch dimension before the dims of its configuration. So a Python
+    model without batches has to add this dimension: make a new `Tensor` of `np.expand_dims(values, 0)`.
 
     Example:
         $ cdk-triton validate . --default-model pipeline --additional-model classifier

@@ -77,12 +77,12 @@ def missing_path(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         The rule checks literal paths in a call of `open`, of a method of `Path`, or of a function such as `numpy.load`
-        or `torch.load`. It reports a path outside `/opt/ml/model` only if the repository contains the file that is
-        meant, because the image may have others. In `initialize`, like CT184, it also follows variables that contain a
-        path made from `__file__` or `args["model_repository"]`, as long as no earlier code may have made the file. The
-        rule skips a path if the model's code also tests whether the file exists, or makes the file. If any code of the
-        model makes files, the rule also skips all files beside the source. It skips a model that imports a module of
-        its own only under a condition.
+        or `torch.load`. The image may contain any file outside `/opt/ml/model`, so the rule reports such a path only if
+        it resembles the path of a file in the repository. In `initialize`, like CT184, it also follows variables that
+        contain a path made from `__file__` or `args["model_repository"]`, unless earlier code may have made the file.
+        The rule skips a path if the model's code also tests whether the file exists, or makes the file. If any code of
+        the model makes files, the rule also skips all files beside the source. It skips a model in which an import of
+        one of its own modules is conditional.
     """
     suggestions = Suggestions()
     seen: set[tuple[PurePosixPath, int, str]] = set()

@@ -126,7 +126,7 @@ def bfloat16_as_numpy(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT108",
     Severity.WARNING,
-    "a Python model reads an input as if the GPU did not hold it",
+    "a Python model reads an input on the GPU with as_numpy",
     source=backend("python_backend", "src/pb_tensor.cc", 579, 590),
 )
 def input_on_gpu(context: CheckContext) -> Iterator[Problem]:

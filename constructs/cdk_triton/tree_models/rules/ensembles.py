@@ -23,8 +23,8 @@ def squeezed_output(context: CheckContext) -> Iterator[Problem]:
 
     If `output__0` has `dims: 1`, the output for a batch has the shape [batch] instead of [batch, 1]. The server loads
     the ensemble, and then responds to every request with an error, because the input of the next step has the shape
-    [batch, 1]. The server restores the dims if the output has a `reshape` to the same dims. A model that is the last
-    step does not need it.
+    [batch, 1]. With a `reshape` to the same dims, the output keeps them. The output of the last step needs no
+    `reshape`.
 
     Example:
         # forest/config.pbtxt
