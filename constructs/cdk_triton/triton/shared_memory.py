@@ -51,14 +51,15 @@ def with_shared_memory(environment: ContainerEnvironment, release: str | None) -
 def python_instances(model: Model, gpus: int) -> int:
     """How many instances a Python model has on a machine with `gpus` GPUs; 0 for a model of another backend.
 
-    The backend prefers GPUs: NormalizeInstanceGroup of core.
+    The backend prefers GPUs: NormalizeInstanceGroup of core. Each version that the server loads has all instances.
     """
     if model.backend_name != "python":
         return 0
+    versions = len(model.served_versions) or 1
     if model.config is None or not model.config.instance_group:
-        return gpus
+        return gpus * versions
     total = 0
     for group in model.config.instance_group:
         on_gpus = group.kind in (group.KIND_GPU, group.KIND_AUTO)
         total += max(group.count, 1) * ((len(group.gpus) or gpus) if on_gpus else 1)
-    return total
+    return total * versions

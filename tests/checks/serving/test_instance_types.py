@@ -92,6 +92,21 @@ def platform(instance_type: str) -> ServingPlatform:
             id="CT621 on the CPU",
         ),
         pytest.param(python_model("instance_group { kind: KIND_CPU count: 64 }"), "ml.g5.xlarge", [], id="just enough"),
+        pytest.param(
+            {
+                **python_model("instance_group { kind: KIND_CPU count: 33 } version_policy { all {} }"),
+                "model/2/model.py": PYTHON_MODEL,
+            },
+            "ml.g5.xlarge",
+            [("CT621", ".", "")],
+            id="CT621 two versions",
+        ),
+        pytest.param(
+            {**python_model("instance_group { kind: KIND_CPU count: 33 }"), "model/2/model.py": PYTHON_MODEL},
+            "ml.g5.xlarge",
+            [],
+            id="the latest of two versions",
+        ),
         pytest.param(python_model(), "ml.g5.12xlarge", [], id="one per GPU"),
     ],
 )

@@ -184,11 +184,12 @@ def instance_not_listed(context: CheckContext) -> Iterator[Problem]:
 def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
     """The instances of all Python models together need more than the 64 MB of `/dev/shm` when they start.
 
-    The last instance does not start. Each instance takes `shm_default_byte_size` bytes when it starts. If the
-    container's environment has no such value, the constructs write the least that the release accepts: 1 MiB, or 4 MiB
-    before 23.09. Later, an instance takes more memory if its tensors need more. SageMaker gives a container 64 MB, as
-    Docker does by default, and has no setting for more. Run fewer instances, or lower `shm_default_byte_size`. Without
-    a platform, the rule assumes one GPU and 4 MiB.
+    The last instance does not start. Each instance takes `shm_default_byte_size` bytes when it starts, and each version
+    that `version_policy` selects has its own instances. If the container's environment has no such value, the
+    constructs write the least that the release accepts: 1 MiB, or 4 MiB before 23.09. Later, an instance takes more
+    memory if its tensors need more. SageMaker gives a container 64 MB, as Docker does by default, and has no setting
+    for more. Run fewer instances, or lower `shm_default_byte_size`. Without a platform, the rule assumes one GPU and
+    4 MiB.
 
     Example:
         # environment=ContainerEnvironment(shm_default_byte_size=16777216)
@@ -207,6 +208,7 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
     each = start_bytes(context.environment, context.release)
     count = _gpu_count(context)
     instances = {model.name: n for model in context.loaded_models if (n := python_instances(model, count))}
+    has_versions = any(len(model.served_versions) > 1 for model in context.loaded_models if model.name in instances)
     total = sum(instances.values())
     if total * each > CONTAINER_BYTES:
         names = listed([f"{name!r}: {n}" for name, n in instances.items()])
@@ -216,14 +218,15 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
             f"{what} ({names}) would take {total * each:,} bytes of shared memory at the start, {each:,} for each, "
             f"but the container has {CONTAINER_BYTES:,} bytes, so the last instance would not start: Unable to "
             "initialize shared memory key",
-            _smaller(total, each, start_bytes(None, context.release)),
+            _smaller(total, each, start_bytes(None, context.release), has_versions=has_versions),
         )
 
 
-def _smaller(instances: int, each: int, least: int) -> str:
+def _smaller(instances: int, each: int, least: int, *, has_versions: bool) -> str:
     """What makes the instances fit: fewer of them, a smaller start size in whole MiB, or both."""
     share = max(CONTAINER_BYTES // instances >> 20 << 20, least)
     fixes = ["run fewer instances"] if instances > 1 else []
+    fixes += ["load fewer versions with version_policy"] if has_versions else []
     if share < each:
         fixes.append(f"lower shm_default_byte_size in the container's environment to {share:,}")
     return ", or ".join(fixes)
