@@ -346,9 +346,24 @@ def test_a_module_that_the_standard_library_hides(
             "give model/1/queue.py another name",
             id="a module that is in no package",
         ),
+        pytest.param(
+            {"1/model.py": "import numpy", "1/numpy/__init__.py": ""},
+            "remove model/1/numpy, or use this numpy in a packed environment",
+            id="a numpy beside",
+        ),
+        pytest.param(
+            {"1/model.py": "import queue", "1/queue/__init__.py": "", "1/queue-1.0.dist-info/METADATA": ""},
+            "remove model/1/queue, which pip installed",
+            id="a package that pip installed",
+        ),
+        pytest.param(
+            {"1/model.py": "import queue", "queue.py": "", "queue-1.0.dist-info/METADATA": ""},
+            "remove model/queue.py, which pip installed",
+            id="a module that pip installed",
+        ),
     ],
 )
-def test_a_relative_import_is_offered_where_it_works(write: Write, files: dict[str, str], fix: str) -> None:
+def test_the_fix_of_a_hidden_module(write: Write, files: dict[str, str], fix: str) -> None:
     others: dict[str, Change] = {f"model/{name}": content for name, content in files.items()}
     others["model/1/model.py"] = f"{files['1/model.py']}\n{MODEL}"
     repository = write({"model/config.pbtxt": 'backend: "python"', **others}, base={})

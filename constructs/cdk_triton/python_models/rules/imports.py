@@ -119,7 +119,8 @@ def hidden_module(context: CheckContext) -> Iterator[Problem]:
 
     The server appends the model's directories to the end of `sys.path`, so Python finds the standard library and numpy
     first. Give the module another name. If the module is beside the model's file, you can also import it with
-    `from . import`.
+    `from . import`. Remove a numpy, and other packages that pip installed: with `--no-deps`, it installs only the
+    packages that you name.
 
     Example:
         # model/config.pbtxt
@@ -240,7 +241,12 @@ def _hiding(context: CheckContext, name: str) -> str:
 
 def _visible(each: BackendFile, importer: PurePosixPath, module: PurePosixPath, name: str) -> str:
     """The fix; only the model's file is certainly in a package, which has the modules of the file's directory."""
-    directory = module.parent.parent if module.name.startswith("__init__.") else module.parent
+    whole = module.parent if module.name.startswith("__init__.") else module
+    directory = whole.parent
+    if whole.name == "numpy":
+        return f"remove {whole}, or use this numpy in a packed environment"
+    if any(info.startswith(f"{name}-") and info.endswith(".dist-info") for info in each.files.names_in(directory)):
+        return f"remove {whole}, which pip installed"
     is_beside = importer == each.path and directory == importer.parent
     return f"give {module} another name" + (f", or import it with `from . import {name}`" if is_beside else "")
 
