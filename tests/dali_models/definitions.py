@@ -84,6 +84,12 @@ SOUND = {
             decorators="@autoserialize\n@pipeline_def(batch_size=8, output_dtype=types.UINT8, output_ndim=[1])\n",
         )
     ),
+    "a declared layout": Case(
+        pipeline("return fn.external_source(name='A', layout='HWC')"),
+        (),
+        ("A UINT8 [-1,-1,3]",),
+        ("OUT UINT8 [-1,-1,3]",),
+    ),
     "other names of the decorators": Case(
         "import nvidia.dali as dali\nimport nvidia.dali.plugin.triton as triton\n"
         + pipeline(f"return {A}", decorators="@triton.autoserialize\n@dali.pipeline_def(batch_size=8)\n")
@@ -149,7 +155,24 @@ CONTRADICTING = {
         outputs=TWO_OUTPUTS,
     ),
     "type of an input": Case(pipeline("return fn.external_source(name='A', dtype=types.FLOAT16)"), ("CT874",)),
+    "type of an input by a name": Case(
+        "from nvidia.dali.types import DALIDataType as T\n"
+        + pipeline("kind = T.FLOAT16", "return fn.external_source(name='A', dtype=kind)"),
+        ("CT874",),
+    ),
     "dims of an input": Case(pipeline("return fn.external_source(name='A', ndim=3)"), ("CT874",)),
+    "dims of an input by a name": Case(
+        "NDIM = 3\n" + pipeline("return fn.external_source(name='A', ndim=NDIM)"), ("CT874",)
+    ),
+    "layout of an input": Case(pipeline("return fn.external_source(name='A', layout='HWC')"), ("CT874",)),
+    "type of an output by a name": Case(
+        "KIND = types.FLOAT\n"
+        + pipeline(
+            f"return {A}",
+            decorators="@autoserialize\n@pipeline_def(batch_size=8, output_dtype=[KIND], output_ndim=1)\n",
+        ),
+        ("CT874",),
+    ),
     "type and dims of outputs": Case(
         pipeline(
             f"a = {A}",

@@ -20,6 +20,9 @@ SERIALIZED = Path(__file__).with_name("model.dali").read_bytes()
 READER = Path(__file__).with_name("reader.dali").read_bytes()
 """What DALI 2.4 wrote for a pipeline that reads files itself, with one output."""
 
+LAYOUT = Path(__file__).with_name("layout.dali").read_bytes()
+"""What DALI 2.4 wrote for the input A (UINT8, layout HWC, no ndim) and one output."""
+
 UNMARKED = pipeline(f"return {A}", decorators="@pipeline_def(batch_size=8)\n")
 FITTING = Case("", inputs=("A UINT8 -1", "B FP16 4"), outputs=("FIRST UINT8 -1", "SECOND FP32 [2,2]"))
 HELPER = "def decode(x, device='mixed'):\n    return fn.decoders.image(x, device=device)\n"
@@ -49,6 +52,13 @@ def codes(repository: ModelRepository) -> list[str]:
 )
 def test_a_serialised_pipeline_is_compared(messages: Messages, write: Write, case: Case, found: list[str]) -> None:
     repository = write({"model/config.pbtxt": case.config, "model/1/model.dali": SERIALIZED}, base={})
+    assert [code for code, _, _ in messages.of(repository.check())] == found
+
+
+@pytest.mark.parametrize(("dims", "found"), [("[-1,-1,3]", []), ("-1", ["CT874"])], ids=["HWC", "another number"])
+def test_a_layout_gives_the_number_of_dimensions(messages: Messages, write: Write, dims: str, found: list[str]) -> None:
+    case = Case("", inputs=(f"A UINT8 {dims}",), outputs=())
+    repository = write({"model/config.pbtxt": case.config, "model/1/model.dali": LAYOUT}, base={})
     assert [code for code, _, _ in messages.of(repository.check())] == found
 
 

@@ -153,8 +153,10 @@ class _Reader:
             undefined=undefined,
             imports=imports,
             changes_path=search_of(self._nodes) != "usual",
-            inputs=None if pipeline is None or unknown else external_sources(pipeline, self._module, self._names),
-            outputs=None if pipeline is None else outputs_of(pipeline, self._arguments(pipeline), self._names),
+            inputs=None if pipeline is None or unknown else external_sources(pipeline, self._nodes, self._names),
+            outputs=None
+            if pipeline is None
+            else outputs_of(pipeline, self._arguments(pipeline), self._nodes, self._names),
             unknown=unknown,
             on_gpu=None
             if pipeline is None or unknown

@@ -21,7 +21,7 @@ MAX_BYTES: Final = 64 * 2**20
 
 _THREADS, _BATCH_SIZE, _OPERATOR, _OUTPUT = 1, 2, 5, 7
 _NAME, _OUTPUTS, _ARGUMENT = 1, 3, 4  # of an operator
-_INTEGER = 4  # of an argument
+_INTEGER, _STRING = 4, 5  # of an argument
 _DEVICE, _TYPE, _NDIM = 2, 5, 6  # of an output
 _INPUTS = frozenset({"ExternalSource", "_ExternalSource"})
 
@@ -86,7 +86,7 @@ class _Message:
         """The name of an operator, and its outputs with the type and dimensions that its arguments declare."""
         name = ""
         outputs: list[str] = []
-        arguments: dict[str, int] = {}
+        arguments: dict[str, int | str] = {}
         for each in fields(self._content, start, end):
             if each.number == _NAME:
                 name = self._text(each.content, each.end)
@@ -94,13 +94,19 @@ class _Message:
                 outputs.append(self._first_text(each.content, each.end))
             elif each.number == _ARGUMENT:
                 arguments.update(self._argument(each.content, each.end))
-        return name, [_tensor(output, arguments.get("dtype"), arguments.get("ndim")) for output in outputs]
+        numbers = {key: value for key, value in arguments.items() if isinstance(value, int)}
+        # Without ndim, it is that of the layout, as in a definition.
+        ndim = numbers.get("ndim", len(str(arguments.get("layout", ""))) or None)
+        return name, [_tensor(output, numbers.get("dtype"), ndim) for output in outputs]
 
-    def _argument(self, start: int, end: int) -> Mapping[str, int]:
+    def _argument(self, start: int, end: int) -> Mapping[str, int | str]:
         parts = {each.number: each for each in fields(self._content, start, end)}
-        if _NAME not in parts or _INTEGER not in parts:
+        if _NAME not in parts:
             return {}
-        return {self._text(parts[_NAME].content, parts[_NAME].end): self._number(parts[_INTEGER].content)}
+        name = self._text(parts[_NAME].content, parts[_NAME].end)
+        if _INTEGER in parts:
+            return {name: self._number(parts[_INTEGER].content)}
+        return {name: self._text(parts[_STRING].content, parts[_STRING].end)} if _STRING in parts else {}
 
     def _output(self, start: int, end: int) -> PipelineTensor:
         parts = {each.number: each for each in fields(self._content, start, end)}

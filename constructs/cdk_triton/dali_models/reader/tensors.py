@@ -13,7 +13,7 @@ from cdk_triton.python_models.reader.calls import own_nodes
 from cdk_triton.python_models.reader.imports import may_leave
 from cdk_triton.python_models.reader.known_functions import dotted
 from cdk_triton.python_models.reader.names import bound_names
-from cdk_triton.python_models.reader.variables import constants
+from cdk_triton.python_models.reader.variables import values_set_once
 
 __all__ = ["ExternalSource", "Outputs", "certain_nodes", "external_sources", "outputs_of"]
 
@@ -66,16 +66,15 @@ class ExternalSource:
 
 
 def external_sources(
-    pipeline: ast.FunctionDef, module: ast.Module, imported: Mapping[str, str]
+    pipeline: ast.FunctionDef, nodes: Sequence[ast.AST], imported: Mapping[str, str]
 ) -> tuple[ExternalSource, ...] | None:
     """The inputs of a pipeline, in their order in the source; None if the source may make others.
 
     Args:
         pipeline: the function that defines the pipeline.
-        module: the module of the function.
+        nodes: the nodes of its module.
         imported: name → what an import binds it to.
     """
-    nodes = list(ast.walk(module))
     made = {node: dotted(node.func, imported) for node in nodes if isinstance(node, ast.Call)}
     calls = [call for call, function in made.items() if function in (f"{_FN}{_SOURCE}", *_VIDEOS)]
     functions = {part for call in calls for part in ast.walk(call.func)}
@@ -86,18 +85,23 @@ def external_sources(
         is_other = name in _OTHERS or (whole.startswith(_FN) and ".inputs" in whole)
         if (is_other or is_source) and node not in functions:
             return None
-    set_once = constants(nodes)
+    set_once = values_set_once(nodes)
     certain = certain_nodes(pipeline)
     unused = _unused(pipeline, imported)
     found = []
     for call in calls:
-        keywords = {each.arg: each.value for each in call.keywords}
-        text = _text(keywords.get("name"), set_once)
+        keywords = {each.arg: _resolved(each.value, set_once) for each in call.keywords}
+        text = _text(keywords.get("name"))
         if None in keywords or "num_outputs" in keywords or text is None or len(call.args) > 1:
             return None
         if made[call] in _VIDEOS and not text:
             return None
-        tensor = PipelineTensor(text, _type(keywords.get("dtype"), imported), _number(keywords.get("ndim")))
+        ndim = _number(keywords.get("ndim"))
+        if (
+            ndim is None
+        ):  # DALI then counts the letters of the layout (dali/pipeline/operator/builtin/external_source.h)
+            ndim = len(_text(keywords.get("layout")) or "") or None
+        tensor = PipelineTensor(text, _type(keywords.get("dtype"), imported), ndim)
         has_callback = bool(call.args) or not _is_none(keywords.get("source"))
         found.append(ExternalSource(call.lineno, tensor, call in certain, call not in unused, has_callback))
     return tuple(sorted(found, key=lambda each: each.line))
@@ -109,16 +113,21 @@ def certain_nodes(pipeline: ast.FunctionDef) -> set[ast.AST]:
 
 
 def outputs_of(
-    pipeline: ast.FunctionDef, arguments: Sequence[ast.keyword], imported: Mapping[str, str]
+    pipeline: ast.FunctionDef,
+    arguments: Sequence[ast.keyword],
+    nodes: Iterable[ast.AST],
+    imported: Mapping[str, str],
 ) -> Outputs | None:
     """The outputs of a pipeline, in their order; None if their number is not known.
 
     Args:
         pipeline: the function that defines the pipeline.
         arguments: the arguments of its `@pipeline_def`.
+        nodes: the nodes of its module.
         imported: name → what an import binds it to.
     """
-    given = {each.arg: each.value for each in arguments}
+    set_once = values_set_once(nodes)
+    given = {each.arg: _resolved(each.value, set_once) for each in arguments}
     types, ndims = given.get("output_dtype"), given.get("output_ndim")
     listed = [each.elts for each in (types, ndims) if isinstance(each, ast.List | ast.Tuple)]
     if any(isinstance(each, ast.Starred) for elements in listed for each in elements):
@@ -128,8 +137,8 @@ def outputs_of(
     if len(lengths) != 1:
         return None
     indexes = range(lengths.pop())
-    kinds = [_type(_element(types, index), imported) for index in indexes]
-    sizes = [_number(_element(ndims, index)) for index in indexes]
+    kinds = [_type(_resolved(_element(types, index), set_once), imported) for index in indexes]
+    sizes = [_number(_resolved(_element(ndims, index), set_once)) for index in indexes]
     return tuple(PipelineTensor(f"output {index}", kinds[index], sizes[index]) for index in indexes)
 
 
@@ -246,9 +255,15 @@ def _is_operator(call: ast.Call, imported: Mapping[str, str]) -> bool:
     return name.startswith(_FN) and "function" not in name and not stays
 
 
-def _text(value: ast.expr | None, set_once: Mapping[str, ast.expr]) -> str | None:
+def _resolved(value: ast.expr | None, set_once: Mapping[str, ast.expr]) -> ast.expr | None:
+    """What a name stands for, unless other code may change the value: an element of a list."""
+    found = set_once.get(value.id) if isinstance(value, ast.Name) else None
+    return value if found is None or isinstance(found, ast.List) else found
+
+
+def _text(value: ast.expr | None) -> str | None:
     """A text; "" for no value, None if it is not known."""
-    match set_once.get(value.id, value) if isinstance(value, ast.Name) else value:
+    match value:
         case None | ast.Constant(value=None):
             return ""
         case ast.Constant(value=str(text)):

@@ -30,7 +30,7 @@ def contradicting_tensors(each: DaliPipelineFile) -> Iterator[Problem]:
     that no output needs, so the configuration must not list it. Outputs have no names: the first output of the
     configuration is the first one that the pipeline returns. A pipeline declares the types and dimensions of its inputs
     with `dtype` and `ndim` of `external_source`, and those of its outputs with `output_dtype` and `output_ndim` of
-    `@pipeline_def`.
+    `@pipeline_def`. Without `ndim`, an input has a dimension for each letter of its `layout`: 3 for `layout="HWC"`.
 
     Instances of the kind `KIND_CPU` have no GPU, so DALI rejects a pipeline with an operator of `device="mixed"` or
     `device="gpu"`, or with `.gpu()`.

@@ -10,7 +10,7 @@ from typing import TypeGuard, TypeVar
 from cdk_triton.python_models.reader.calls import own_nodes
 from cdk_triton.python_models.reader.names import bound_by
 
-__all__ = ["Function", "Variables", "attributes_set_once", "constants"]
+__all__ = ["Function", "Variables", "attributes_set_once", "constants", "values_set_once"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -23,12 +23,21 @@ def constants(nodes: Iterable[ast.AST]) -> Mapping[str, ast.Constant]:
     Args:
         nodes: the nodes of the module.
     """
+    return {name: value for name, value in values_set_once(nodes).items() if isinstance(value, ast.Constant)}
+
+
+def values_set_once(nodes: Iterable[ast.AST]) -> Mapping[str, ast.expr]:
+    """The names that a module sets only once, with the expressions that give their values.
+
+    Args:
+        nodes: the nodes of the module.
+    """
     nodes = list(nodes)
     bound = _bindings(nodes)
     found = {}
     for node in nodes:
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant() as value) if bound[name] == 1:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if bound[name] == 1:
                 found[name] = value
     return found
 
