@@ -8,6 +8,7 @@ of the rules and the list of rules with the rules.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,11 +24,30 @@ SHARED = tuple(f"tests/checks/test_{name}.py" for name in ("rule_examples", "row
 """The tests of all rules, of which only those with the rule's code in their ids run."""
 GENERATED = ("rules_page", "rules_list")
 
+_CODES = re.compile(r"(CT\d+)(?: to (CT\d+))?")
 
-def tests_of(rule: Rule) -> Path:
-    """The tests of a rule's module, relative to the checkout."""
+
+def judges_of(rule: Rule) -> list[Path]:
+    """The tests of a rule, relative to the checkout: those of its module, or others beside that name its code.
+
+    The first line of tests names their codes, such as "The rules CT870 to CT877 about the file of a model".
+    """
+    own = _own_tests(rule)
+    if (ROOT / own).is_file():
+        return [own]
+    directory = next(parent for parent in (ROOT / own).parents if parent.is_dir())
+    others = sorted(directory.rglob("test_*.py"))
+    return [each.relative_to(ROOT) for each in others if _names(each, rule.code)]
+
+
+def _own_tests(rule: Rule) -> Path:
     _, *packages, module = rule.function.__module__.split(".")
     return Path("tests", *packages, f"test_{module}.py")
+
+
+def _names(tests: Path, code: str) -> bool:
+    first, *_ = tests.read_text(encoding="utf-8").splitlines() or [""]
+    return any(low <= code <= (high or low) for low, high in _CODES.findall(first))
 
 
 class _OnlyOne:
@@ -48,12 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("code", help="the code of a rule of this library, such as CT101")
     code = parser.parse_args(arguments).code
     try:
-        tests = tests_of(rule_of(code))
+        rule = rule_of(code)
     except ConfigurationError as error:
         parser.error(str(error))
-    if not (ROOT / tests).is_file():
-        parser.error(f"{code} has no tests: write {tests}")
-    status = pytest.main([f"--rootdir={ROOT}", "-q", *SHARED, str(tests)], plugins=[_OnlyOne(code)])
+    tests = judges_of(rule)
+    if not tests:
+        parser.error(f"{code} has no tests: write {_own_tests(rule)}")
+    status = pytest.main([f"--rootdir={ROOT}", "-q", *SHARED, *map(str, tests)], plugins=[_OnlyOne(code)])
     return status or run({name: each for name, each in generators().items() if name in GENERATED}, ROOT, check=True)
 
 
