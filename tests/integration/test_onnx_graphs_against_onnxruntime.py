@@ -1,4 +1,4 @@
-"""CT170 to CT173, CT179 and CT291 against the real ONNX Runtime.
+"""CT170 to CT173, CT179, CT291 and what CT131 to CT134 say of batch inputs, against the real ONNX Runtime.
 
 What the rules refuse, it refuses; what it takes, they take. Faults that only ONNX Runtime sees are allowed: kernels
 that are missing, and what it finds when it runs a graph.
@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.helper
 import onnx.parser
@@ -84,6 +85,45 @@ def test_it_rejects_a_library_that_the_loader_does_not_find(tmp_path: Path, libr
         onnxruntime.SessionOptions().register_custom_ops_library(library)
     assert finding.code == "CT291"
     assert str(refused.value).partition("FAIL : ")[2] in finding.message
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ("float[N] COUNT", None),
+        ("float[N] COUNTS", "CT131"),
+        ("int64[N] COUNT", "CT133"),
+        ("float[N, 1] COUNT", "CT134"),
+    ],
+)
+def test_it_rejects_batch_inputs_that_differ_from_the_file(tmp_path: Path, given: str, code: str | None) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 17]> g (float[M] IN, {given}) => (float[B, D] OUT)
+        {{ C = Cast <to = 1> ({given.split()[-1]}) S = Add(IN, C) OUT = Flatten <axis = 0> (S) }}"""
+    )
+    config, file = tmp_path / "model/config.pbtxt", tmp_path / "model/1/model.onnx"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(model.SerializeToString())
+    config.write_text("""
+        backend: "onnxruntime" max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
+        output { name: "OUT" data_type: TYPE_FP32 dims: -1 }
+        batch_input { kind: BATCH_ELEMENT_COUNT target_name: "COUNT" data_type: TYPE_FP32 source_input: "IN" }
+    """)
+    found = [each for each in ModelRepository.from_directory(tmp_path).check() if each.code.startswith("CT13")]
+    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    binding, one = session.io_binding(), onnxruntime.OrtValue.ortvalue_from_numpy(np.ones(1, np.float32))
+    said = ""
+    try:  # as the backend does
+        binding.bind_ortvalue_input("IN", one)
+        binding.bind_ortvalue_input("COUNT", one)
+        binding.bind_output("OUT")
+        session.run_with_iobinding(binding)
+    except RuntimeError as error:
+        said = str(error)
+    assert [each.code for each in found] == [code] * bool(code)
+    assert bool(said) == bool(code)
+    assert all(each.message.rpartition("error: ")[2] in said for each in found)
 
 
 @pytest.mark.parametrize("name", UNREGISTERED)

@@ -1,4 +1,4 @@
-"""The rules CT130 to CT133 and CT138: ONNX files and their configurations."""
+"""The rules CT130 to CT134 and CT138: ONNX files and their configurations."""
 
 from __future__ import annotations
 
@@ -13,9 +13,23 @@ if TYPE_CHECKING:
     from sample_repositories import Change, Write
 
 
+# An input of several lengths, and the place of each of them.
+RAGGED = """
+    input { name: "IN" data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
+    batch_input { kind: BATCH_ELEMENT_COUNT target_name: "COUNT" data_type: TYPE_FP32 source_input: "IN" }
+"""
+
+
 @pytest.mark.parametrize(
     ("tensors", "file", "batch"),
     [
+        pytest.param(RAGGED, onnx_model("float[N] IN, float[N] COUNT"), 8, id="a batch input"),
+        pytest.param(
+            RAGGED.replace("ELEMENT_COUNT", "ITEM_SHAPE"),
+            onnx_model("float[N] IN, float[N, 1] COUNT"),
+            8,
+            id="a batch input of two dimensions",
+        ),
         pytest.param("", onnx_model(), 8, id="the backend completes both"),
         pytest.param("", onnx_model("float[4] IN", "float[4] OUT"), 0, id="and without batches"),
         pytest.param(IN.format(4), onnx_model(), 8, id="the backend completes the outputs"),
@@ -102,6 +116,34 @@ def test_sound(write: Write, tensors: str, file: str, batch: int) -> None:
             8,
             ("CT132", "model/config.pbtxt", "input"),
             id="one input less beside a batch input",
+        ),
+        pytest.param(
+            RAGGED,
+            onnx_model("float[N] IN, float[N] COUNTS"),
+            8,
+            ("CT131", "model/config.pbtxt", "batch_input[0].target_name"),
+            id="the name of a batch input",
+        ),
+        pytest.param(
+            RAGGED,
+            onnx_model("float[N] IN, int32[N] COUNT"),
+            8,
+            ("CT133", "model/config.pbtxt", "batch_input[0].data_type"),
+            id="the type of a batch input",
+        ),
+        pytest.param(
+            RAGGED,
+            onnx_model("float[N] IN, int64[N] COUNT"),
+            8,
+            ("CT133", "model/config.pbtxt", "batch_input[0].data_type"),
+            id="a type that no batch input has",
+        ),
+        pytest.param(
+            RAGGED,
+            onnx_model("float[N] IN, float[N, 1] COUNT"),
+            8,
+            ("CT134", "model/config.pbtxt", "batch_input[0].target_name"),
+            id="the dimensions of a batch input",
         ),
         pytest.param(
             IN.format(4).replace("FP32", "INT32"),

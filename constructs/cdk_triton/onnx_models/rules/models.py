@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cdk_triton._wording import listed
 from cdk_triton.checks.context import CheckContext, per_check
@@ -21,8 +22,12 @@ from cdk_triton.triton.repository import RepositoryFile
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 from cdk_triton.triton.unreadable import Unreadable
 
+if TYPE_CHECKING:  # the schema's module has the types of more messages than it offers
+    from cdk_triton.triton.schema import BatchInput
+
 __all__ = [
     "OnnxModelFile",
+    "batch_targets",
     "contradicted_names",
     "contradicted_types",
     "has_ort_name",
@@ -30,6 +35,9 @@ __all__ = [
     "onnx_rule",
     "pairs",
 ]
+
+
+_OF_BATCH_INPUTS = ("TYPE_INT32", "TYPE_FP32")  # CT213 reports any other type in a configuration
 
 
 @dataclass(frozen=True)
@@ -137,6 +145,9 @@ def unreadable_file(each: BackendFile) -> Iterator[Problem]:
 def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
     """The server does not load a model whose configuration names an input or output that is not in the file.
 
+    If the target of a `batch_input` is not in the file, the server loads the model, but ONNX Runtime rejects every
+    request.
+
     Example:
         # model/config.pbtxt
         backend: "onnxruntime"
@@ -173,6 +184,15 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                     f"{each.file.path} has no {side} {tensor.name!r}",
                     f"unexpected inference {side} '{tensor.name}', allowed {side}s are: {listed(ordered, shown=20)}",
                     f"write {close!r} if that is meant" if close else f"name one of the file's {side}s",
+                )
+        for target in batch_targets(each) if "input" in known else ():
+            if target.tensor is None:
+                close = suggestions.closest(target.name, sorted(inputs))
+                yield target.rejected(
+                    "target_name",
+                    f"{each.file.path} has no input {target.name!r}",
+                    f"Failed to find input name in the mapping: {target.name}",
+                    f"write {close!r} if that is meant" if close else "name one of the file's inputs",
                 )
 
 
@@ -266,6 +286,40 @@ def pairs(each: OnnxModelFile) -> Iterator[tuple[str, int, ModelInput | ModelOut
                 yield side, index, tensor, by_name[tensor.name]
 
 
+@dataclass(frozen=True)
+class BatchTarget:
+    """An input of the file that the server computes from a batch, because a `batch_input` names it.
+
+    The backend counts these inputs when it loads the model (CT132), and compares nothing else of them with the file.
+
+    Attributes:
+        file: the file and its configuration.
+        index: the position of the `batch_input`.
+        message: the `batch_input`.
+        name: the target.
+        tensor: the input in the file; None if the file does not have it.
+    """
+
+    file: OnnxModelFile
+    index: int
+    message: BatchInput
+    name: str
+    tensor: OnnxTensor | None
+
+    def rejected(self, field: str, found: str, words: str, fix: str) -> Problem:
+        """A problem of a field for which ONNX Runtime rejects every request; `words` are its own."""
+        message = f"{found}, so {self.file.name!r} would answer every request with an error: {words}"
+        return self.file.owner.problem(f"batch_input[{self.index}].{field}", message, fix)
+
+
+def batch_targets(each: OnnxModelFile) -> Iterator[BatchTarget]:
+    """The targets of the batch inputs."""
+    by_name = {tensor.name: tensor for tensor in (*each.onnx.inputs, *each.onnx.defaults)}
+    for index, message in enumerate(each.config.batch_input):
+        for name in message.target_name:
+            yield BatchTarget(each, index, message, name, by_name.get(name))
+
+
 def contradicted_names(context: CheckContext) -> Iterator[tuple[str, str, str]]:
     """Model, side and name of each tensor that only the file or the configuration has, where CT131 or CT132 reports."""
     for each in onnx_models(context):
@@ -301,6 +355,10 @@ def other_type(each: OnnxModelFile) -> Iterator[Problem]:
     The server does not load the model. The most common case is token ids, which are 64-bit integers in the file
     (`TYPE_INT64`).
 
+    If the target of a `batch_input` has another type in the file, the server loads the model, but ONNX Runtime rejects
+    every request. The server computes such an input only as `TYPE_INT32` or `TYPE_FP32`, so if the file has 64-bit
+    integers, export it again.
+
     Example:
         # model/config.pbtxt
         backend: "onnxruntime"
@@ -326,6 +384,17 @@ def other_type(each: OnnxModelFile) -> Iterator[Problem]:
             f"write data_type: TYPE_{found.data_type}, or export the model with another type",
             joint="; ",
         )
+    for target in batch_targets(each):
+        kept, computed = target.tensor and target.tensor.data_type, enum_name(target.message, "data_type")
+        if kept and computed in _OF_BATCH_INPUTS and computed != f"TYPE_{kept}":
+            yield target.rejected(
+                "data_type",
+                f"the data_type of the batch input {target.name!r} is {computed}, but TYPE_{kept} in {each.file.path}",
+                "Unexpected input data type",
+                f"write data_type: TYPE_{kept}"
+                if f"TYPE_{kept}" in _OF_BATCH_INPUTS
+                else "export the model with INT32 or FP32 for this input, because the server computes no other type",
+            )
 
 
 @onnx_rule(

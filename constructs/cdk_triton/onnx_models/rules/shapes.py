@@ -9,9 +9,9 @@ from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.registry import Problem, rule, would_not_load
 from cdk_triton.checks.sources import backend
 from cdk_triton.onnx_models.reader.file import OnnxTensor
-from cdk_triton.onnx_models.rules.models import OnnxModelFile, onnx_models, onnx_rule, pairs
+from cdk_triton.onnx_models.rules.models import OnnxModelFile, batch_targets, onnx_models, onnx_rule, pairs
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.schema import ModelInput, ModelOutput
+from cdk_triton.triton.schema import ModelInput, ModelOutput, enum_name
 
 __all__ = ["contradicted_shapes"]
 
@@ -118,6 +118,9 @@ def other_shape(context: CheckContext) -> Iterator[Problem]:
     than the configuration, and this batch dimension comes first. If a dimension of an input is variable in the file,
     the configuration may contain any number for this dimension.
 
+    The target of a `batch_input` has one dimension, or two with the kind `BATCH_ITEM_SHAPE`. If the file has another
+    number of dimensions, the server loads the model, but ONNX Runtime rejects every request.
+
     Example:
         # model/config.pbtxt
         backend: "onnxruntime"
@@ -148,6 +151,17 @@ def other_shape(context: CheckContext) -> Iterator[Problem]:
         for pair in differing:
             if not pair.is_off_by_batch:
                 yield _shape_problem(each, [pair], f"write {pair.wanted}, or export the model with another shape")
+        for target in batch_targets(each):
+            kind, shape = enum_name(target.message, "kind"), None if target.tensor is None else target.tensor.shape
+            rank, dimensions = (2, "two dimensions") if kind == "BATCH_ITEM_SHAPE" else (1, "one dimension")
+            if shape is not None and kind.startswith("BATCH_") and len(shape) != rank:
+                yield target.rejected(
+                    "target_name",
+                    f"the server computes the batch input {target.name!r} with {dimensions}, but "
+                    f"{each.file.path} has the shape {_named(shape)}",
+                    f"Invalid rank for input: {target.name} Got: {rank} Expected: {len(shape)}",
+                    f"export the model with {dimensions} for this input",
+                )
 
 
 def _shape_problem(each: OnnxModelFile, found: Sequence[_Pair], fix: str) -> Problem:
