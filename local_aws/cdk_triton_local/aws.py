@@ -7,6 +7,7 @@ a package of its own.
 from __future__ import annotations
 
 import functools
+import math
 import os
 import secrets
 import threading
@@ -31,6 +32,7 @@ from cdk_triton_local.process import (
     no_proxy,
 )
 from cdk_triton_local.running import directory_option
+from cdk_triton_local.skipped_time import SkippedTime
 
 if TYPE_CHECKING:
     from cdk_triton_local.cloudformation import Mailbox
@@ -89,6 +91,7 @@ class LocalAws:
     Attributes:
         clock: see the argument.
         faults: those that are injected now.
+        time: the time of functions, state machines and jobs.
         on_call: called with each call of a service before it is answered; None by default. It may be set for all
             instances, because tests record the calls of any local AWS.
 
@@ -126,6 +129,7 @@ class LocalAws:
         self._stopping = threading.Event()
         self._close: list[Callable[[], Any]] = []
         self.faults = Faults()
+        self.time = SkippedTime()
         self._injected = faults
 
     def __enter__(self) -> LocalAws:
@@ -238,7 +242,7 @@ class LocalAws:
     def inject(self, *faults: str, seed: int | None = None) -> Faults:
         """Inject faults from now on, instead of those before; see `cdk_triton_local.faults.Faults`.
 
-        While there are any, functions and state machines do not wait.
+        While there are any, functions and state machines skip their pauses, and their `time` passes faster.
 
         Args:
             faults: their names; none for an AWS without faults.
@@ -247,8 +251,8 @@ class LocalAws:
         Raises:
             LocalError: there is no such fault.
         """
-        self.faults = Faults(faults, seed, self._lambdas.roles)
-        self._lambdas.skips_pauses = bool(self.faults)
+        self.faults = Faults(faults, seed, self._lambdas.roles, lambda: self.time.now, self._role_statements)
+        self.time.skips = bool(self.faults)
         self._routes.on_request = self._read if self.faults or self.on_call is not None else None
         return self.faults
 
@@ -256,10 +260,19 @@ class LocalAws:
         """A place where a custom resource can PUT its answer."""
         return self._routes.open_mailbox(self.url)
 
-    def sleep(self, seconds: float) -> None:
-        """Wait, or raise LocalError if this AWS is being stopped."""
-        if self._stopping.wait(min(seconds, _SHORTENED_SECONDS) if self.faults else seconds):
+    def sleep(self, seconds: float, at_most: float = math.inf) -> None:
+        """Wait, or raise LocalError if this AWS is being stopped.
+
+        Args:
+            seconds: how long AWS waits.
+            at_most: how long the local AWS waits at most.
+        """
+        until = self.time.now + seconds
+        longest = min(at_most, _SHORTENED_SECONDS) if self.time.skips else at_most
+        if self._stopping.wait(min(seconds, longest)):
             raise LocalError("the local AWS is being stopped")
+        if self.time.skips:
+            self.time.skip_to(until)
 
     def _variables(self) -> dict[str, str]:
         return endpoint_variables(self.url, self.region, self.account, self._secret)
@@ -283,6 +296,13 @@ class LocalAws:
         if self.on_call is not None:
             self.on_call(call)
         return self.faults.error(call)
+
+    def _await_instances(self) -> None:
+        """Wait as long as endpoints wait for instances; only a fault makes them wait."""
+        began = self.time.now
+        while self.time.now - began < self.faults.start_seconds("sagemaker"):
+            if self._stopping.wait(_SHORTENED_SECONDS):
+                raise LocalError("the local AWS is being stopped")
 
     def _announce(self, endpoint: Any) -> None:
         """Send the event of an endpoint's new status."""
@@ -315,6 +335,7 @@ class LocalAws:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = MotoState(self.region, self.account)
         self._close.append(state.close)
+        self._role_statements = state.role_statements
         signatures = Signatures(
             lambda key: self._secret_of(key, state.issued_secret), directory_option(self.directory.absolute())
         )
@@ -328,6 +349,7 @@ class LocalAws:
             lambda role: {**variables, **self._principals.credentials(role)},
             state.function,
             lambda function, text: put_function_log(self.client("logs", ITSELF), function, text),
+            self.time,
         )
         self.inject(*self._injected)
         context = LocalContext(
@@ -338,6 +360,8 @@ class LocalAws:
             self.client,
             self.log,
             self._principals.credentials,
+            clock=lambda: self.time.now,
+            start_seconds=lambda service: self.faults.start_seconds(service),
         )
         builds, jobs = CodeBuild(context), Processing(context)
         self._routes.codebuild, self._routes.processing = builds.api, jobs.api
@@ -349,7 +373,11 @@ class LocalAws:
         self._routes.lambdas = self._lambdas
         self._close.append(state.let_machines_use(self.client, self.sleep))
         self._routes.state_machines = StateMachines(
-            lambda: self.client("stepfunctions", ITSELF), self.invoke_function, self.sleep, self.log
+            lambda: self.client("stepfunctions", ITSELF),
+            self.invoke_function,
+            self.sleep,
+            self.log,
+            lambda: self.time.now,
         )
         self.metrics = EndpointMetrics(
             lambda: self.client("cloudwatch", ITSELF), lambda: self.clock.now, state.variant_instances
@@ -389,6 +417,7 @@ class LocalAws:
             self.clock,
             self._announce,
             self.log,
+            self._await_instances,
         )
         self._routes.components = ComponentOperations(
             host, endpoints, state.endpoints, sagemaker, state.components, f"{self.region}:{self.account}", self.log
@@ -409,6 +438,7 @@ class _DeployingServices:
         self._aws = aws
         self.open_mailbox = aws.open_mailbox
         self.sleep = aws.sleep
+        self.time = aws.time
 
     def client(self, service: str) -> Any:
         """See `Services`."""

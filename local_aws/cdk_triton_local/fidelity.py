@@ -24,8 +24,8 @@ DIFFERENCES = {
         "configurations and endpoints. `cdk import` of another type is rejected, and a deployment creates it. As in "
         "CloudFormation, properties are not compared with the resource. Nested stacks import nothing.",
         "All Lambda functions together have 10 concurrent executions, as in a new account.",
-        "IAM, bucket, queue and key policies are recorded, but never enforced. Nothing is encrypted. So the check of a "
-        "role by CreateModel or CreateProcessingJob in a VPC is missing, too.",
+        "IAM, bucket, queue and key policies are recorded, but never enforced. Nothing is encrypted. The check of a "
+        "role by CreateFunction, CreateModel or CreateProcessingJob in a VPC is a [fault](#faults).",
         "Nothing is cold, throttled or late, unless you start the local AWS with [faults](#faults). A function that is "
         "inactive then is still `Active` in GetFunction.",
         "VPC endpoints are recorded only, so no request to another region fails because of them.",

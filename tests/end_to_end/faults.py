@@ -6,12 +6,12 @@ from cdk_triton_local.faults import fault_names
 
 __all__ = ["GROUPS", "PASSING"]
 
-_LASTING = {"full-log-policy", "no-gpu-quota"}
+_LASTING = {"full-build-queue", "full-log-policy", "no-gpu-quota", "validated-roles"}
 PASSING = [name for name in fault_names() if name not in _LASTING]
 GROUPS = [
     ["inactive-functions", "function-network", "lambda-errors", "no-free-executions"],
     ["lost-invocations", "duplicate-events"],
     ["throttling", "conditional-conflicts"],
     ["lost-responses"],
-    ["new-roles", "cross-region-copies"],
+    ["new-roles", "cross-region-copies", "slow-starts"],
 ]

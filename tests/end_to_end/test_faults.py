@@ -231,3 +231,21 @@ def test_without_a_quota_a_deployment_fails_with_one_sentence_and_works_later(
     assert account.delete("Served") == "DELETE_COMPLETE"
     assert account.deploy("Served", "first") == "CREATE_COMPLETE"
     assert account.delete("Served") == "DELETE_COMPLETE"
+
+
+@pytest.mark.slow
+def test_a_build_that_stays_in_the_queue_is_waited_for_less_than_an_hour_and_used_later(
+    account: Account,
+) -> None:
+    before, began = len(account.builds()), account.aws.time.now
+    account.aws.inject("full-build-queue")
+
+    assert account.deploy("Served", "first") == "ROLLBACK_COMPLETE"
+    assert 50 * 60 < account.aws.time.now - began < 60 * 60
+    (reason,) = account.reasons("Served")
+    assert "is not finished after 50 minutes ('text' for 25.09-a10g is being built); the build continues" in reason
+    assert account.delete("Served") == "DELETE_COMPLETE"
+
+    account.aws.inject()
+    assert account.deploy("Served", "first") == "CREATE_COMPLETE", account.reasons("Served")
+    assert account.builds()[: len(account.builds()) - before] == ["SUCCEEDED"]

@@ -67,7 +67,7 @@ class App:
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     directory = tmp_path_factory.mktemp("app")
     shutil.copytree(HERE / "network_app", directory, dirs_exist_ok=True)
-    with LocalAws(tmp_path_factory.mktemp("aws")) as aws:
+    with LocalAws(tmp_path_factory.mktemp("aws"), faults=["validated-roles"]) as aws:
         app = App(aws, directory)
         app.cdk("bootstrap", "aws://123456789012/us-east-1")
         app.deploy("1.0")

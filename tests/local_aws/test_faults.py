@@ -113,7 +113,7 @@ def test_every_error_is_one_that_botocore_or_a_page_knows() -> None:
 
 
 def test_the_faults_have_every_error_after_which_lambda_is_called_again() -> None:
-    rejections = [each for fault in FAULTS for each in fault.rejections if each.service == "lambda"]
+    rejections = [each for fault in FAULTS for each in fault.rejections if "Invoke" in each.operations]
 
     assert {error.code for each in rejections for error in each.errors} == {*CALL_AGAIN}
 
@@ -204,6 +204,62 @@ def test_the_pauses_of_a_function_are_skipped_while_there_are_faults(deployer: D
     began = time.monotonic()
     deployer.aws.invoke_function(function, 0.05)
     assert time.monotonic() - began >= 0.05
+
+
+@pytest.mark.parametrize(
+    ("create", "accepted"),
+    [
+        ("create_function", ["unscoped"]),
+        ("create_model", ["scoped", "unscoped"]),
+        ("create_processing_job", ["unscoped"]),
+    ],
+)
+def test_a_role_in_a_vpc_needs_the_permissions_that_the_guides_list(
+    deployer: Deployer, create: str, accepted: list[str]
+) -> None:
+    aws, network = deployer.aws, {"SecurityGroupIds": ["sg-1"], "Subnets": ["subnet-1"]}
+    iam, sagemaker = aws.client("iam"), aws.client("sagemaker")
+    name = deployer.new_name()
+    role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Statement": []}))["Role"]["Arn"]
+    container = {"Image": "image"}
+    calls = {
+        "create_function": lambda: aws.client("lambda").create_function(
+            FunctionName=deployer.new_name(),
+            Role=role,
+            Runtime="python3.13",
+            Handler="index.handler",
+            Code={"ZipFile": b""},
+            VpcConfig={"SecurityGroupIds": ["sg-1"], "SubnetIds": ["subnet-1"]},
+        ),
+        "create_model": lambda: sagemaker.create_model(
+            ModelName=deployer.new_name(), ExecutionRoleArn=role, PrimaryContainer=container, VpcConfig=network
+        ),
+        "create_processing_job": lambda: sagemaker.create_processing_job(
+            ProcessingJobName=deployer.new_name(),
+            RoleArn=role,
+            NetworkConfig={"VpcConfig": network},
+            AppSpecification={"ImageUri": "image", "ContainerEntrypoint": ["true"]},
+            ProcessingResources={
+                "ClusterConfig": {"InstanceCount": 1, "InstanceType": "ml.g5.xlarge", "VolumeSizeInGB": 1}
+            },
+        ),
+    }
+    deployer.aws.inject("validated-roles")
+
+    found = []
+    for scope, resource in {"none": None, "scoped": "arn:aws:ec2:*:*:subnet/subnet-1", "unscoped": "*"}.items():
+        if resource is not None:
+            statement = {"Effect": "Allow", "Action": "ec2:*", "Resource": resource}
+            policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+            iam.put_role_policy(RoleName=name, PolicyName="Own", PolicyDocument=policy)
+        try:
+            calls[create]()
+        except ClientError as error:
+            if "role" not in str(error):
+                raise
+        else:
+            found.append(scope)
+    assert found == accepted
 
 
 def test_a_seed_determines_the_calls_with_a_fault() -> None:

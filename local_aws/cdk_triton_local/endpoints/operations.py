@@ -71,6 +71,7 @@ class EndpointOperations:
         clock: the clock of updates.
         announce: called with moto's endpoint when its status has changed.
         log: called with one line per endpoint status.
+        await_instances: returns when an endpoint that is created or updated has its instances.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class EndpointOperations:
         clock: Clock,
         announce: Callable[[Any], None],
         log: Callable[[str], None],
+        await_instances: Callable[[], None] = lambda: None,
     ) -> None:
         self._host = host
         self._client = client
@@ -96,6 +98,7 @@ class EndpointOperations:
         self._clock = clock
         self._announce = announce
         self._log = log
+        self._await_instances = await_instances
         self._lock = threading.Lock()
 
     def before_configure(self, request: Mapping[str, Any]) -> Callable[[], None]:
@@ -272,6 +275,7 @@ class EndpointOperations:
                 self._check_capacity(wanted)
                 if status == "Updating":
                     check_alarms(wanted.deployment or {}, self._alarms_of(wanted))
+                self._await_instances()
                 self._host.deploy(wanted.endpoint, self._shift(endpoint, wanted))
             except Exception as error:
                 # Whatever a host raises is the endpoint's failure, and must not leave it Creating.

@@ -6,6 +6,7 @@ Not among them are listings of S3 that lack what was just written: they show eac
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from cdk_triton_local.faults.fault import Callers, Fault, Rejection, ServiceError
@@ -28,6 +29,9 @@ _PENDING: Final = ServiceError(
 _THROTTLING: Final = ServiceError("ThrottlingException", 400, "Rate exceeded")
 _LONGER_THAN_A_CLIENT: Final = 6
 """More errors than a client of a function makes attempts (`lambda/artifacts/clients.py`), so that a poll fails."""
+
+_PROPAGATION_SECONDS: Final = 120
+"""AWS gives no bound. A handler repeats a call that is denied for three minutes."""
 
 _WRITES: Final = {
     "s3": frozenset(
@@ -63,6 +67,28 @@ def _logs_elsewhere(call: Call) -> bool:
     arns = [each.get("cloudWatchLogsLogGroup", {}).get("logGroupArn", "") for each in groups]
     return any(":log-group:/aws/vendedlogs/" not in arn for arn in arns)
 
+
+def _is_in_vpc(call: Call) -> bool:
+    return "VpcConfig" in (call.parameters.get("NetworkConfig") or call.parameters)
+
+
+_DESCRIBE_NETWORK: Final = frozenset({"ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"})
+_INTERFACES: Final = frozenset({"ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface"})
+_SAGEMAKER_NETWORK: Final = frozenset(
+    {
+        *_DESCRIBE_NETWORK,
+        *_INTERFACES,
+        "ec2:CreateNetworkInterfacePermission",
+        "ec2:DeleteNetworkInterfacePermission",
+        "ec2:DescribeDhcpOptions",
+        "ec2:DescribeSecurityGroups",
+        "ec2:DescribeVpcs",
+    }
+)
+_NO_NETWORK: Final = ServiceError(
+    "ValidationException", 400, "The execution role does not have the EC2 permissions that the VpcConfig requires."
+)
+"""AWS does not document the text."""
 
 FAULTS: Final = (
     Fault(
@@ -175,12 +201,13 @@ FAULTS: Final = (
     ),
     Fault(
         "new-roles",
-        "IAM has not propagated roles and policies yet: the first three calls of each function to each service are "
-        "denied, and CodeBuild and SageMaker cannot assume the role of a job at the next two attempts.",
+        "IAM has not propagated roles and policies yet: the first two calls of each function to each service are "
+        "denied, and CodeBuild and SageMaker cannot assume the role of a job at the next two attempts. It takes two "
+        "minutes at most.",
         "https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html#troubleshoot_general_eventual-consistency",
         (
             *(
-                Rejection(service, 3 * (error,), is_of_caller=True)
+                Rejection(service, 2 * (error,), is_of_caller=True, seconds=_PROPAGATION_SECONDS)
                 for service, error in {
                     "codebuild": ServiceError("AccessDeniedException", 400, "User is not authorized."),
                     "s3": ServiceError("AccessDenied", 403, "Access Denied"),
@@ -199,11 +226,13 @@ FAULTS: Final = (
                     ),
                 ),
                 frozenset({"StartBuild"}),
+                seconds=_PROPAGATION_SECONDS,
             ),
             Rejection(
                 "sagemaker",
                 2 * (ServiceError("ValidationException", 400, "Could not assume role. Ensure that the role exists"),),
                 frozenset({"CreateProcessingJob"}),
+                seconds=_PROPAGATION_SECONDS,
             ),
         ),
     ),
@@ -221,6 +250,61 @@ FAULTS: Final = (
                 applies=_copies_from_another_bucket,
             ),
         ),
+    ),
+    Fault(
+        "validated-roles",
+        "Lambda and SageMaker reject functions, models and Processing jobs in a VPC whose role does not have the "
+        "permissions of EC2 that their guides list.",
+        "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-roles.html",
+        (
+            Rejection(
+                "lambda",
+                (
+                    ServiceError(
+                        "InvalidParameterValueException",
+                        400,
+                        "The provided execution role does not have permissions to call CreateNetworkInterface on EC2",
+                    ),
+                ),
+                frozenset({"CreateFunction"}),
+                Callers.EVERYBODY,
+                is_lasting=True,
+                applies=_is_in_vpc,
+                required=_INTERFACES | _DESCRIBE_NETWORK,
+                is_unscoped=True,
+            ),
+            Rejection(
+                "sagemaker",
+                (_NO_NETWORK,),
+                frozenset({"CreateModel"}),
+                Callers.EVERYBODY,
+                is_lasting=True,
+                applies=_is_in_vpc,
+                required=_SAGEMAKER_NETWORK,
+            ),
+            Rejection(
+                "sagemaker",
+                (_NO_NETWORK,),
+                frozenset({"CreateProcessingJob"}),
+                Callers.EVERYBODY,
+                is_lasting=True,
+                applies=_is_in_vpc,
+                required=_SAGEMAKER_NETWORK,
+                is_unscoped=True,
+            ),
+        ),
+    ),
+    Fault(
+        "slow-starts",
+        "Builds, Processing jobs and endpoints wait five minutes for a machine.",
+        "https://docs.aws.amazon.com/codebuild/latest/APIReference/API_BuildPhase.html",
+        start_seconds={"codebuild": 300, "sagemaker": 300},
+    ),
+    Fault(
+        "full-build-queue",
+        "No build leaves the queue of CodeBuild, until its time in the queue is over.",
+        "https://docs.aws.amazon.com/codebuild/latest/userguide/builds-working.html",
+        start_seconds={"codebuild": math.inf},
     ),
     Fault(
         "no-gpu-quota",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from cdk_triton_local.process import Call
@@ -52,6 +53,10 @@ class Rejection:
         is_lasting: whether all further calls get the last error.
         is_of_caller: whether all operations of a caller count as one, instead of each operation separately.
         applies: whether a call counts.
+        seconds: how long after the first call of its caller; later calls succeed.
+        required: the actions that a role, which the call passes to a service, has to be allowed; a role that has them
+            is accepted.
+        is_unscoped: whether the role has to be allowed these on every resource, without a condition.
     """
 
     service: str
@@ -61,6 +66,9 @@ class Rejection:
     is_lasting: bool = False
     is_of_caller: bool = False
     applies: Callable[[Call], bool] = _always
+    seconds: float = math.inf
+    required: frozenset[str] = frozenset()
+    is_unscoped: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,7 @@ class Fault:
         source: the page that describes it.
         rejections: the calls that are rejected.
         repeats_events: whether Lambda delivers each asynchronous event twice.
+        start_seconds: how long jobs and endpoints wait for a machine, by service.
     """
 
     name: str
@@ -80,3 +89,4 @@ class Fault:
     source: str
     rejections: tuple[Rejection, ...] = ()
     repeats_events: bool = False
+    start_seconds: Mapping[str, float] = field(default_factory=dict)

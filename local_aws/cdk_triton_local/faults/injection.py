@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from fnmatch import fnmatch
+from typing import Any, Final, TypeAlias
 
 from cdk_triton.errors import LocalError
 from cdk_triton_local.faults.documented import FAULTS, fault_names
@@ -15,6 +17,11 @@ from cdk_triton_local.faults.fault import Callers, Fault, Rejection, ServiceErro
 from cdk_triton_local.process import CALLER, ITSELF, Call
 
 __all__ = ["Faults"]
+
+Statement: TypeAlias = Mapping[str, Any]
+
+_ROLES: Final = "ExecutionRoleArn", "RoleArn", "Role"
+"""The parameters with which calls pass a role to a service."""
 
 
 @dataclass
@@ -25,6 +32,8 @@ class Faults:
         names: of `FAULTS`.
         seed: if given, calls between the faulty ones succeed, and the seed determines which.
         function_roles: the roles of Lambda functions, including roles that are added later.
+        now: returns the time.
+        statements: returns the statements of all policies of a role, by its ARN.
 
     Attributes:
         injected: how often each fault was injected, by name.
@@ -36,12 +45,15 @@ class Faults:
     names: Collection[str] = ()
     seed: int | None = None
     function_roles: Collection[str] = ()
+    now: Callable[[], float] = time.time
+    statements: Callable[[str], Sequence[Statement]] = lambda role: ()
     injected: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         if foreign := sorted({*self.names} - {*fault_names()}):
             raise LocalError(f"there is no fault {foreign[0]!r}; the faults are {', '.join(fault_names())}")
         self._faults = [fault for fault in FAULTS if fault.name in self.names]
+        self._first_calls: dict[str, float] = {}
         self._planned: dict[tuple[Any, ...], list[ServiceError | None]] = {}
         self._lock = threading.Lock()
 
@@ -53,6 +65,7 @@ class Faults:
         if call.principal == ITSELF:
             return None
         with self._lock:
+            self._first_calls.setdefault(call.principal, self.now())
             for fault in self._faults:
                 for number, rejection in enumerate(fault.rejections):
                     if self._counts(rejection, call) and (error := self._next(fault, number, rejection, call)):
@@ -67,6 +80,13 @@ class Faults:
             self.injected.update(repeating)
             return 1 + len(repeating)
 
+    def start_seconds(self, service: str) -> float:
+        """How long a job or an endpoint of a service waits for a machine."""
+        with self._lock:
+            waiting = [fault for fault in self._faults if service in fault.start_seconds]
+            self.injected.update(fault.name for fault in waiting)
+            return max((fault.start_seconds[service] for fault in waiting), default=0)
+
     def _counts(self, rejection: Rejection, call: Call) -> bool:
         is_function = call.principal in self.function_roles
         callers = {
@@ -79,7 +99,23 @@ class Faults:
             and (not rejection.operations or call.operation in rejection.operations)
             and callers[rejection.callers]
             and rejection.applies(call)
+            and not self._is_allowed(rejection, call)
+            and self.now() - self._first_calls[call.principal] <= rejection.seconds
         )
+
+    def _is_allowed(self, rejection: Rejection, call: Call) -> bool:
+        """Whether the role that a call passes has what the service requires of it."""
+        if not rejection.required:
+            return False
+        role = next(str(call.parameters[name]) for name in _ROLES if name in call.parameters)
+        allowed = {
+            action
+            for each in self.statements(role)
+            if each["Effect"] == "Allow"
+            if not rejection.is_unscoped or (each.get("Resource") in ("*", ["*"]) and "Condition" not in each)
+            for action in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])
+        }
+        return all(any(fnmatch(action, pattern) for pattern in allowed) for action in rejection.required)
 
     def _next(self, fault: Fault, number: int, rejection: Rejection, call: Call) -> ServiceError | None:
         operation = "" if rejection.is_of_caller else call.operation

@@ -11,7 +11,7 @@ import datetime
 import shlex
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from cdk_triton_local.jobs.context import LocalContext
 from cdk_triton_local.jobs.folders import download_folder, join_key, upload_files
 from cdk_triton_local.jobs.log import JobLog
 from cdk_triton_local.jobs.machine import JobMachine
-from cdk_triton_local.jobs.runner import JobEndedError, JobStoppedError, Runner
+from cdk_triton_local.jobs.runner import JobEndedError, JobStoppedError, JobTimedOutError, Runner
 
 __all__ = ["Build", "BuildRecord", "BuildRequest"]
 
@@ -49,12 +49,18 @@ class BuildRequest:
 
 
 class BuildRecord:
-    """A build as BatchGetBuilds describes it. Every method can be called from any thread."""
+    """A build as BatchGetBuilds describes it. Every method can be called from any thread.
 
-    def __init__(self, members: Mapping[str, Any]) -> None:
+    Args:
+        members: the members of the description that do not change.
+        now: returns the time.
+    """
+
+    def __init__(self, members: Mapping[str, Any], now: Callable[[], datetime.datetime]) -> None:
+        self._now = now
         self._members: dict[str, Any] = {
             **copy.deepcopy(dict(members)),
-            "startTime": _now(),
+            "startTime": self._now(),
             "buildStatus": "IN_PROGRESS",
             "buildComplete": False,
             "phases": [],
@@ -76,7 +82,7 @@ class BuildRecord:
         """Begin a phase. The previous one counts as succeeded, unless it ended in another way."""
         self.end("SUCCEEDED")
         with self._lock:
-            self._members["phases"].append({"phaseType": phase, "startTime": _now()})
+            self._members["phases"].append({"phaseType": phase, "startTime": self._now()})
             self._members["currentPhase"] = phase
 
     def end(self, status: str, code: str = "", message: str = "") -> None:
@@ -84,7 +90,7 @@ class BuildRecord:
         with self._lock:
             if not self._members["phases"] or "phaseStatus" in self._members["phases"][-1]:
                 return
-            phase, now = self._members["phases"][-1], _now()
+            phase, now = self._members["phases"][-1], self._now()
             phase |= {
                 "phaseStatus": status,
                 "endTime": now,
@@ -95,7 +101,7 @@ class BuildRecord:
     def complete(self, status: str) -> None:
         """The build has ended."""
         self.begin("COMPLETED")
-        self.set(buildStatus=status, buildComplete=True, endTime=_now())
+        self.set(buildStatus=status, buildComplete=True, endTime=self._now())
 
 
 class _PhaseFailedError(Exception):
@@ -164,6 +170,7 @@ class Build:
 
     def _phases(self) -> str:
         self._record.begin("QUEUED")
+        self._await_machine()
         self._record.begin("PROVISIONING")
         self._record.set(logs=_logs(self._context, self._request.log_group, self._request.log_stream))
         self._introduce()
@@ -182,6 +189,15 @@ class Build:
         self._upload(spec)
         self._end_phase("SUCCEEDED")
         return "SUCCEEDED" if self._succeeding else "FAILED"
+
+    def _await_machine(self) -> None:
+        """Raise JobTimedOutError if the build has been queued for too long."""
+        began, context = self._context.clock(), self._context
+        limit = self._request.members["queuedTimeoutInMinutes"] * 60
+        while (waited := context.clock() - began) < context.start_seconds("codebuild"):
+            if waited > limit:
+                raise JobTimedOutError
+            self._runner.pause()
 
     # ------------------------------------------------------------------------------ the phases
 
@@ -287,7 +303,7 @@ class Build:
         self._say(f"Phase context status code: {code} Message: {message}")
 
     def _say(self, text: str) -> None:
-        self._log.line(f"[Container] {_now():%Y/%m/%d %H:%M:%S.%f} {text}")
+        self._log.line(f"[Container] {self._context.now():%Y/%m/%d %H:%M:%S.%f} {text}")
 
     def _variables(self, spec: Buildspec) -> dict[str, str]:
         """StartBuild's variables win over the project's, and those over the buildspec's."""
@@ -356,7 +372,3 @@ def _logs(context: LocalContext, group: str, stream: str) -> dict[str, Any]:
         "cloudWatchLogs": {"status": "ENABLED", "groupName": group},
         "s3Logs": {"status": "DISABLED", "encryptionDisabled": False},
     }
-
-
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)

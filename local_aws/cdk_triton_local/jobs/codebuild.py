@@ -8,11 +8,9 @@ may hold.
 from __future__ import annotations
 
 import copy
-import datetime
 import threading
-import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from botocore import xform_name
@@ -83,12 +81,11 @@ class CodeBuild:
 
     Args:
         context: the local AWS.
-        clock: a monotonic clock, in seconds, by which idempotency tokens expire.
     """
 
-    def __init__(self, context: LocalContext, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, context: LocalContext) -> None:
         self._context = context
-        self._clock = clock
+        self._clock = context.clock
         self._projects: dict[str, dict[str, Any]] = {}
         self._numbers: dict[str, int] = {}
         self._records: dict[str, BuildRecord] = {}
@@ -117,7 +114,9 @@ class CodeBuild:
                 raise JsonApiError(
                     f"Project already exists: {self._arn(request['name'])}", "ResourceAlreadyExistsException"
                 )
-            self._projects[request["name"]] = project = self._checked({**_DEFAULTS, **request, "created": _now()})
+            self._projects[request["name"]] = project = self._checked(
+                {**_DEFAULTS, **request, "created": self._context.now()}
+            )
             return {"project": copy.deepcopy(project)}
 
     def _update_project(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -137,7 +136,7 @@ class CodeBuild:
             **project,
             "arn": self._arn(name),
             "badge": {"badgeEnabled": False},
-            "lastModified": _now(),
+            "lastModified": self._context.now(),
             "projectVisibility": "PRIVATE",
         }
 
@@ -204,7 +203,7 @@ class CodeBuild:
             )
         }
         members = self._initial_members(wanted, identifier, number)
-        record = BuildRecord(members)
+        record = BuildRecord(members, self._context.now)
         build_request = BuildRequest(
             members=members,
             artifacts=wanted["artifacts"],
@@ -354,7 +353,3 @@ def _page(names: list[str], request: Mapping[str, Any], member: str) -> dict[str
     first = int(request.get("nextToken", 0))
     more = {"nextToken": str(first + _PAGE)} if len(names) > first + _PAGE else {}
     return {member: names[first : first + _PAGE], **more}
-
-
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)

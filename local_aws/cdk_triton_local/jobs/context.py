@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +18,10 @@ def _no_credentials(principal: str) -> Mapping[str, str]:
     return {}
 
 
+def _at_once(service: str) -> float:
+    return 0.0
+
+
 @dataclass(frozen=True)
 class LocalContext:
     """The local AWS that jobs run in.
@@ -27,6 +33,8 @@ class LocalContext:
         log: called with one line per event.
         credentials: gives the variables with the credentials of a principal.
         principal: who calls: the role of a job.
+        clock: returns the time of jobs, in seconds since 1970.
+        start_seconds: how long a job of a service waits for a machine; other than 0 only because of a fault.
     """
 
     directory: Path
@@ -37,6 +45,12 @@ class LocalContext:
     log: Callable[[str], None]
     credentials: Callable[[str], Mapping[str, str]] = _no_credentials
     principal: str = ITSELF
+    clock: Callable[[], float] = time.time
+    start_seconds: Callable[[str], float] = _at_once
+
+    def now(self) -> datetime.datetime:
+        """The time of jobs, with its zone."""
+        return datetime.datetime.fromtimestamp(self.clock(), datetime.UTC)
 
     def with_role(self, role: str) -> LocalContext:
         """The same local AWS for a job with this role."""

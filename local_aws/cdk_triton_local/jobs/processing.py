@@ -7,7 +7,6 @@ of it is the source for what a request may hold. The words of errors are those o
 from __future__ import annotations
 
 import copy
-import datetime
 import threading
 import time
 from collections.abc import Mapping
@@ -71,7 +70,7 @@ class Processing:
             _check(request)
             stopping = {"MaxRuntimeInSeconds": _DAY, **request.get("StoppingCondition", {})}
             wanted = {**request, "StoppingCondition": stopping}
-            record = JobRecord({**_description(wanted), "ProcessingJobArn": arn})
+            record = JobRecord({**_description(wanted), "ProcessingJobArn": arn}, self._context.now)
             context = self._context.with_role(request["RoleArn"])
             job = ProcessingJob(wanted, record, context, LOG_GROUP, f"{name}/algo-1-{int(time.time())}")
             self._records[name] = record
@@ -126,8 +125,7 @@ class Processing:
 def _description(request: Mapping[str, Any]) -> dict[str, Any]:
     """DescribeProcessingJob does not return tags."""
     described = copy.deepcopy({name: value for name, value in request.items() if name != "Tags"})
-    now = datetime.datetime.now(datetime.UTC)
-    return {**described, "ProcessingJobStatus": "InProgress", "CreationTime": now, "LastModifiedTime": now}
+    return {**described, "ProcessingJobStatus": "InProgress"}
 
 
 def _check(request: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ import datetime
 import re
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +37,16 @@ _Stamp = tuple[int, int]
 
 
 class JobRecord:
-    """A job as DescribeProcessingJob returns it. Every method can be called from any thread."""
+    """A job as DescribeProcessingJob returns it. Every method can be called from any thread.
 
-    def __init__(self, members: Mapping[str, Any]) -> None:
-        self._members = dict(members)
+    Args:
+        members: its members.
+        now: returns the time.
+    """
+
+    def __init__(self, members: Mapping[str, Any], now: Callable[[], datetime.datetime]) -> None:
+        self._now = now
+        self._members = {**members, "CreationTime": now(), "LastModifiedTime": now()}
         self._lock = threading.Lock()
 
     def describe(self) -> dict[str, Any]:
@@ -51,14 +57,14 @@ class JobRecord:
     def set(self, **members: Any) -> None:
         """Change members of the description."""
         with self._lock:
-            self._members |= {**members, "LastModifiedTime": _now()}
+            self._members |= {**members, "LastModifiedTime": self._now()}
 
     def begin_to_stop(self) -> bool:
         """Make the job `Stopping`; return whether it was in progress."""
         with self._lock:
             if self._members["ProcessingJobStatus"] != "InProgress":
                 return False
-            self._members |= {"ProcessingJobStatus": "Stopping", "LastModifiedTime": _now()}
+            self._members |= {"ProcessingJobStatus": "Stopping", "LastModifiedTime": self._now()}
             return True
 
 
@@ -99,7 +105,7 @@ class ProcessingJob:
     def run(self) -> None:
         """Run the job to its end; a failure becomes its status."""
         self._context.log(f"processing job {self._name}: started")
-        self._record.set(ProcessingStartTime=_now())
+        self._record.set(ProcessingStartTime=self._context.now())
         status, reason = "Completed", ""
         with self._log:
             try:
@@ -118,10 +124,13 @@ class ProcessingJob:
             shutil.rmtree(self._work, ignore_errors=True)
         reasons = {"FailureReason": reason[:_MESSAGE_LENGTH]} if reason else {}
         reasons |= {"ExitMessage": message} if message else {}
-        self._record.set(ProcessingJobStatus=status, ProcessingEndTime=_now(), **reasons)
+        self._record.set(ProcessingJobStatus=status, ProcessingEndTime=self._context.now(), **reasons)
         self._context.log(f"processing job {self._name}: {status}{f': {reason}' if reason else ''}")
 
     def _run(self) -> None:
+        began = self._context.clock()
+        while self._context.clock() - began < self._context.start_seconds("sagemaker"):
+            self._runner.pause()
         self._introduce()
         for each in self._request.get("ProcessingInputs", []):
             self._download(each["S3Input"])
@@ -235,7 +244,3 @@ def _files(base: Path) -> list[tuple[Path, Any]]:
         except OSError:
             continue  # gone meanwhile
     return found
-
-
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)

@@ -15,6 +15,8 @@ __all__ = ["JobEndedError", "JobStoppedError", "JobTimedOutError", "Runner"]
 _GRACE_SECONDS = 2.0
 """How long a command that is to end may take before it is killed."""
 
+_PAUSE_SECONDS = 0.02
+
 
 class JobEndedError(Exception):
     """The job ends before its commands do."""
@@ -41,6 +43,7 @@ class Runner:
         self._child: Child | None = None
         self._ended: type[JobEndedError] | None = None
         self._lock = threading.Lock()
+        self._pausing = threading.Event()
         self._timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._end, [JobTimedOutError])
         self._timer.daemon = True
         self._timer.start()
@@ -76,6 +79,15 @@ class Runner:
         if self._ended is not None:
             raise self._ended
 
+    def pause(self) -> None:
+        """Wait a moment for something other than a command.
+
+        Raises:
+            JobEndedError: the job is to end.
+        """
+        self.raise_if_ended()
+        self._pausing.wait(_PAUSE_SECONDS)
+
     def stop(self) -> None:
         """End the job, if it is still running."""
         self._end(JobStoppedError)
@@ -87,6 +99,7 @@ class Runner:
     def _end(self, reason: type[JobEndedError]) -> None:
         with self._lock:
             self._ended = self._ended or reason
+            self._pausing.set()
             child = self._child
         if child is not None:
             child.stop(grace=_GRACE_SECONDS)

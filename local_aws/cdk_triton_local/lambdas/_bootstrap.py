@@ -1,9 +1,9 @@
 """The process of one Lambda function; started by `cdk_triton_local.lambdas`, as a script.
 
 Usage: `python _bootstrap.py SOCKET ARN`. Reads one JSON object per line from the socket (`event`,
-`seconds` until it is ended, `skip`: whether its pauses are skipped)
+`seconds` until it is ended, `skips`: whether its pauses are skipped, `ahead`: the seconds that others have skipped)
 and answers each with one line: `{"result": …}` or `{"error": {"errorMessage", "errorType", "stackTrace"}}`, as Lambda's
-Python runtime reports failures. The output of the function goes to its log. Standard library only.
+Python runtime reports failures, and `ahead`. The output of the function goes to its log. Standard library only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import threading
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 
@@ -40,30 +40,35 @@ class Context:
         return max(0, int((self._deadline - time.time()) * 1000))
 
 
-@contextlib.contextmanager
-def skipped_pauses() -> Iterator[None]:
-    """Let each pause of a handler move the time on at once; botocore pauses between two attempts, too.
+class Clock:
+    """The time of a function, some seconds ahead of the machine's.
 
-    Threads that pause together skip the time once. Afterwards, the time is that of the machine again.
+    It takes the place of the functions of `time` before the function is imported, because modules keep them, such as in
+    a default argument.
+
+    Attributes:
+        ahead: the seconds.
+        skips: whether each pause moves the time on at once, also those of botocore between two attempts. Threads that
+            pause together skip the time once.
     """
-    originals = real_time, real_monotonic, real_sleep = time.time, time.monotonic, time.sleep
-    skipped = 0.0
-    lock = threading.Lock()
 
-    def sleep(seconds: float) -> None:
-        nonlocal skipped
-        until = real_monotonic() + skipped + seconds
-        real_sleep(0.001)  # other threads go on
-        with lock:
-            skipped = max(skipped, until - real_monotonic())
+    def __init__(self) -> None:
+        self.ahead = 0.0
+        self.skips = False
+        self._lock = threading.Lock()
+        self._time, self._monotonic, self._sleep = time.time, time.monotonic, time.sleep
+        time.time = lambda: self._time() + self.ahead
+        time.monotonic = lambda: self._monotonic() + self.ahead
+        time.sleep = self._pause  # type: ignore[assignment]  # nobody sleeps for an object with __index__
 
-    time.time = lambda: real_time() + skipped
-    time.monotonic = lambda: real_monotonic() + skipped
-    time.sleep = sleep  # type: ignore[assignment]  # nobody sleeps for an object with __index__
-    try:
-        yield
-    finally:
-        time.time, time.monotonic, time.sleep = originals
+    def _pause(self, seconds: float) -> None:
+        if not self.skips:
+            self._sleep(seconds)
+            return
+        until = self._monotonic() + self.ahead + seconds
+        self._sleep(0.001)  # other threads go on
+        with self._lock:
+            self.ahead = max(self.ahead, until - self._monotonic())
 
 
 def main(address: str, arn: str) -> None:
@@ -71,7 +76,7 @@ def main(address: str, arn: str) -> None:
     # A line is one write, so that the lines of two processes of a function do not mix in the log that they share.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is what Python starts with
     sys.path[0] = os.environ["LAMBDA_TASK_ROOT"]  # in place of this script's directory
-    handler = None
+    clock, handler = Clock(), None
     with contextlib.suppress(BaseException):  # the first event gets it, as in Lambda
         handler = load()
     channel = socket.socket(socket.AF_UNIX)
@@ -79,22 +84,19 @@ def main(address: str, arn: str) -> None:
     stream = channel.makefile("rwb")
     for line in stream:
         request = json.loads(line)
+        clock.ahead, clock.skips = request["ahead"], request["skips"]
         context = Context(arn, time.time() + request["seconds"])
         try:
             handler = handler or load()
-            with skipped_pauses() if request["skip"] else contextlib.nullcontext():
-                answer = json.dumps({"result": handler(request["event"], context)})
+            answer = json.dumps({"result": handler(request["event"], context), "ahead": clock.ahead})
         except BaseException as error:
             traceback.print_exc()
-            answer = json.dumps(
-                {
-                    "error": {
-                        "errorMessage": str(error),
-                        "errorType": type(error).__name__,
-                        "stackTrace": traceback.format_tb(error.__traceback__)[1:],
-                    }
-                }
-            )
+            failure = {
+                "errorMessage": str(error),
+                "errorType": type(error).__name__,
+                "stackTrace": traceback.format_tb(error.__traceback__)[1:],
+            }
+            answer = json.dumps({"error": failure, "ahead": clock.ahead})
         sys.stdout.flush()  # the answer makes the log be read
         stream.write(answer.encode() + b"\n")
         stream.flush()

@@ -34,6 +34,7 @@ from typing import IO, Any
 from cdk_triton.errors import LocalError
 from cdk_triton_local.lambdas.executions import Executions
 from cdk_triton_local.process import Child, child_environment, start
+from cdk_triton_local.skipped_time import SkippedTime
 
 __all__ = ["FunctionCode", "FunctionError", "LambdaRuntime"]
 
@@ -96,11 +97,11 @@ class LambdaRuntime:
             own: region, credentials, endpoint.
         look_up: returns the function with a name, or None.
         publish: called after each invocation, with the name of the function and what it printed.
+        time: the time of the functions.
 
     Attributes:
         executions: the executions of all functions that run at once.
         roles: the roles of all functions that have been invoked.
-        skips_pauses: whether functions that sleep go on at once, with a clock that has moved on.
     """
 
     def __init__(
@@ -109,9 +110,10 @@ class LambdaRuntime:
         environment: Callable[[str], Mapping[str, str]],
         look_up: Callable[[str], FunctionCode | None],
         publish: Callable[[str, str], None] = lambda name, text: None,
+        time: SkippedTime | None = None,
     ) -> None:
         self.executions = Executions()
-        self.skips_pauses = False
+        self._time = SkippedTime() if time is None else time
         self.roles: set[str] = set()
         self._directory = directory
         self._environment = environment
@@ -145,7 +147,7 @@ class LambdaRuntime:
         with self.executions.one():
             worker = self._idle_or_new_worker(code)
             try:
-                return worker.ask(event, skip_pauses=self.skips_pauses)
+                return worker.ask(event, self._time)
             finally:
                 if printed := self._new_output(name):
                     self._publish(name, printed)
@@ -251,12 +253,12 @@ class _Worker:
             self._channel = self._accept(listener)
         self._stream = self._channel.makefile("rwb")
 
-    def ask(self, event: Any, *, skip_pauses: bool) -> Any:
+    def ask(self, event: Any, clock: SkippedTime) -> Any:
         """Send an event and wait for the answer, at most for the function's timeout."""
         began = time.monotonic()
         self._channel.settimeout(self._code.timeout)
         try:
-            request = {"event": event, "seconds": self._code.timeout, "skip": skip_pauses}
+            request = {"event": event, "seconds": self._code.timeout, "skips": clock.skips, "ahead": clock.ahead}
             self._stream.write(json.dumps(request).encode() + b"\n")
             self._stream.flush()
             line = self._stream.readline()
@@ -280,6 +282,7 @@ class _Worker:
                 }
             )
         answer = json.loads(line)
+        clock.skip_to(time.time() + answer["ahead"])
         if "error" in answer:
             raise FunctionError(answer["error"])
         return answer["result"]

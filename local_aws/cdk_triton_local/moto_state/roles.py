@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from cdk_triton_local.moto_state.patching import replace_method
 
-__all__ = ["correct_roles", "make_scaling_role"]
+__all__ = ["correct_roles", "make_scaling_role", "role_statements"]
 
 _SCALING = "sagemaker.application-autoscaling.amazonaws.com"
 _SCALING_ROLE = "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
@@ -36,6 +37,22 @@ def make_scaling_role(account: str, region: str) -> str:
         role = backend.create_service_linked_role(_SCALING, "", "")
     arn: str = role.arn
     return arn
+
+
+def role_statements(account: str, region: str, arn: str) -> list[Mapping[str, Any]]:
+    """The statements of a role's own policies and of its managed policies."""
+    from moto.iam.models import iam_backends
+    from moto.utilities.utils import get_partition
+
+    role = iam_backends[account][get_partition(region)].get_role_by_arn(arn)
+    managed = [
+        version.document
+        for policy in role.managed_policies.values()
+        for version in policy.versions
+        if version.version_id == policy.default_version_id
+    ]
+    found = (json.loads(each)["Statement"] for each in (*role.policies.values(), *managed))
+    return [one for each in found for one in (each if isinstance(each, list) else [each])]
 
 
 def _named(original: Any) -> Any:

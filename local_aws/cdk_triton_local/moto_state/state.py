@@ -12,6 +12,7 @@ from cdk_triton_local.lambdas import FunctionCode
 from cdk_triton_local.moto_state.alarms import metric_data
 from cdk_triton_local.moto_state.corrections import correct_moto
 from cdk_triton_local.moto_state.machines import let_machines_use
+from cdk_triton_local.moto_state.roles import role_statements
 from cdk_triton_local.moto_state.scaling import ChangeInstances, components, scaled_variants, use_change
 from cdk_triton_local.moto_state.scaling_targets import scalable_targets
 from cdk_triton_local.process import conflicting_variables
@@ -137,6 +138,10 @@ class MotoState:
                 if key in backend.access_keys:
                     return str(backend.access_keys[key].secret_access_key)
         return None
+
+    def role_statements(self, arn: str) -> list[Mapping[str, Any]]:
+        """The statements of all policies of a role."""
+        return role_statements(self._account, self._region, arn)
 
     def function(self, name: str) -> FunctionCode | None:
         """A Lambda function as it is deployed now."""

@@ -91,21 +91,25 @@ class StateMachines:
     Args:
         client: a boto3 client of Step Functions at the local AWS.
         invoke: runs a Lambda function for a principal, the role of the machine.
-        sleep: waits, or raises LocalError if the local AWS is being stopped.
+        sleep: waits for some seconds of the definition, here at most for some others, or raises LocalError if the local
+            AWS is being stopped.
         log: called with a line for each execution that fails.
+        now: returns the time, which passes faster if pauses are skipped.
     """
 
     def __init__(
         self,
         client: Callable[[], Any],
         invoke: Callable[[str, Any, str], Any],
-        sleep: Callable[[float], None],
+        sleep: Callable[[float, float], None],
         log: Callable[[str], None],
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._invoke = invoke
         self._sleep = sleep
         self._log = log
+        self._now = now
 
     def started(self, request: Mapping[str, Any]) -> None:
         """Run what a StartExecution requests, in a thread of its own, unless moto's interpreter runs it."""
@@ -123,10 +127,10 @@ class StateMachines:
         threading.Thread(target=run, name=f"execution-{request.get('name')}", daemon=True).start()
 
     def _run(self, definition: Mapping[str, Any], role: str, data: dict[str, Any]) -> None:
-        deadline = time.monotonic() + float(definition.get("TimeoutSeconds", 99_999_999))
+        deadline = self._now() + float(definition.get("TimeoutSeconds", 99_999_999))
         name, pause = definition["StartAt"], _FIRST_PAUSE
         while name:
-            if time.monotonic() > deadline:
+            if self._now() > deadline:
                 raise LocalError("States.Timeout")
             state = definition["States"][name]
             match state["Type"]:
@@ -137,7 +141,7 @@ class StateMachines:
                     name = next(chosen, state["Default"])
                 case "Wait":
                     seconds = _at(state["SecondsPath"], data) if "SecondsPath" in state else state["Seconds"]
-                    self._sleep(min(pause, float(seconds)))
+                    self._sleep(float(seconds), pause)
                     name, pause = state["Next"], min(pause * 1.5, LONGEST_PAUSE)
                 case _:
                     name = ""
@@ -152,9 +156,10 @@ class StateMachines:
                 name, cause = _error_and_cause(error)
                 again = next((n for n, each in enumerate(state.get("Retry", [])) if _matches(each, name)), None)
                 if again is not None and retried[again] < (retrier := state["Retry"][again]).get("MaxAttempts", 3):
-                    delay = retrier.get("IntervalSeconds", 1) * retrier.get("BackoffRate", 2) ** retried[again]
+                    delay = retrier.get("IntervalSeconds", 1) * retrier.get("BackoffRate", 2) ** min(retried[again], 30)
                     retried[again] += 1
-                    self._sleep(min(delay, _FIRST_PAUSE * 1.5 ** retried[again], LONGEST_PAUSE))
+                    longest = min(_FIRST_PAUSE * 1.5 ** min(retried[again], 30), LONGEST_PAUSE)
+                    self._sleep(min(delay, retrier.get("MaxDelaySeconds", delay)), longest)
                     continue
                 catcher = next((each for each in state.get("Catch", []) if _matches(each, name)), None)
                 if catcher is None:

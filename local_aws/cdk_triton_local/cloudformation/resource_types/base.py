@@ -17,6 +17,7 @@ from cdk_triton.errors import LocalError, TemplateError
 from cdk_triton_local.cloudformation.intrinsics import Environment
 from cdk_triton_local.cloudformation.schema import ResourceSchema, resource_schema
 from cdk_triton_local.lambdas import Executions
+from cdk_triton_local.skipped_time import SkippedTime
 
 __all__ = [
     "Context",
@@ -59,8 +60,16 @@ class Services(Protocol):
     def open_mailbox(self) -> Mailbox:
         """A URL to which a custom resource can PUT its answer."""
 
-    def sleep(self, seconds: float) -> None:
+    @property
+    def time(self) -> SkippedTime:
+        """The time, which passes faster if pauses are skipped."""
+
+    def sleep(self, seconds: float, at_most: float = ...) -> None:
         """Wait.
+
+        Args:
+            seconds: how long AWS waits.
+            at_most: how long the local AWS waits at most.
 
         Raises:
             LocalError: the local AWS is being stopped.

@@ -23,6 +23,7 @@ from cdk_triton_local.cloudformation.intrinsics import UNKNOWN
 from cdk_triton_local.cloudformation.resource_types._auto_delete import TYPE_NAME, answer
 from cdk_triton_local.cloudformation.resource_types.base import (
     Context,
+    Mailbox,
     NotAttemptedError,
     PhysicalResource,
     Properties,
@@ -175,7 +176,7 @@ class _Exchange:
         try:
             failure = self._deliver({**self._request, "ResponseURL": mailbox.url})
             # On AWS the stack would wait for the service timeout also if no delivery can lead to a response.
-            answer = mailbox.wait(self._timeout if failure is None else 0)
+            answer = self._first(mailbox) if failure is None else mailbox.wait(0)
         finally:
             mailbox.close()
         if answer is None and failure is not None:
@@ -186,6 +187,15 @@ class _Exchange:
                 f"requestId [{self._request['RequestId']}]."
             )
         return answer
+
+    def _first(self, mailbox: Mailbox) -> Mapping[str, Any] | None:
+        """The first response; None if none came within the service timeout."""
+        time = self._context.services.time
+        until = time.now + self._timeout
+        while (left := until - time.now) > 0:
+            if (answer := mailbox.wait(min(left, LONGEST_POLL_SECONDS))) is not None:
+                return answer
+        return mailbox.wait(0)
 
     def _deliver(self, request: Mapping[str, Any]) -> LocalError | None:
         """Return the failure if the function fails at each delivery.

@@ -18,7 +18,8 @@ from cdk_triton_local.cloudformation.resource_types.base import (
     register,
 )
 
-_POLL_SECONDS = 0.05
+POLL_SECONDS, _POLL_SECONDS = 30, 0.05
+"""Between two looks at an endpoint: on AWS, about, and here."""
 
 _OF_AN_UPDATE = (
     "DeploymentConfig",
@@ -173,7 +174,7 @@ class Endpoint(_NamedType):
                 now = context.client("sagemaker").describe_endpoint(EndpointName=physical.attributes["EndpointName"])
                 if now["EndpointStatus"] != "Deleting":
                     raise LocalError(now.get("FailureReason", "the endpoint was not deleted"))
-                context.services.sleep(_POLL_SECONDS)
+                context.services.sleep(POLL_SECONDS, _POLL_SECONDS)
 
     def _wait(self, context: Context, physical: PhysicalResource, wanted: str) -> None:
         name = physical.attributes["EndpointName"]
@@ -181,7 +182,7 @@ class Endpoint(_NamedType):
             now = context.client("sagemaker").describe_endpoint(EndpointName=name)
             if now["EndpointStatus"] not in ("Creating", "Updating", "RollingBack"):
                 break
-            context.services.sleep(_POLL_SECONDS)
+            context.services.sleep(POLL_SECONDS, _POLL_SECONDS)
         if now["EndpointStatus"] != "InService" or now["EndpointConfigName"] != _name(wanted):
             raise LocalError(now.get("FailureReason", f"endpoint {name} is {now['EndpointStatus']}"))
 

@@ -207,6 +207,7 @@ def test_a_build_whose_time_is_up_is_timed_out(builds: Builds, tmp_path: Path) -
         "arn": "arn:aws:codebuild:us-east-1:123456789012:build/p:1",
         "buildNumber": 1,
         "initiator": "test",
+        "queuedTimeoutInMinutes": 480,
         "environment": builds.machine,
         "source": {"type": "NO_SOURCE", "buildspec": spec},
     }
@@ -219,8 +220,8 @@ def test_a_build_whose_time_is_up_is_timed_out(builds: Builds, tmp_path: Path) -
         log_group="late",
         log_stream="1",
     )
-    record = BuildRecord(members)
     context = LocalContext(tmp_path, aws.region, aws.account, {}, aws.client, lambda line: None)
+    record = BuildRecord(members, context.now)
     Build(request, record, context, tmp_path / "work").run()
     build = record.describe()
     assert build["buildStatus"] == "TIMED_OUT"

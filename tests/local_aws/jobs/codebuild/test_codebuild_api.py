@@ -33,8 +33,8 @@ def test_a_token_starts_one_build(builds: Builds) -> None:
 def test_a_token_holds_for_five_minutes(builds: Builds, tmp_path: Path) -> None:
     now = [0.0]
     aws = builds.aws
-    context = LocalContext(tmp_path, aws.region, aws.account, {}, aws.client, lambda line: None)
-    service = CodeBuild(context, clock=lambda: now[0])
+    context = LocalContext(tmp_path, aws.region, aws.account, {}, aws.client, print, clock=lambda: now[0])
+    service = CodeBuild(context)
 
     def ask(operation: str, **members: Any) -> Any:
         return json.loads(service.api.answer(operation, json.dumps(members).encode()).body)
