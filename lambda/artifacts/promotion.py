@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 
-from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError
+from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError
 
 from protocol.documents import DocumentError
 from protocol.layout import ARTIFACT_KEY_METADATA
@@ -18,7 +18,7 @@ from protocol.rehearsal import RehearsalPass, RehearsedArchive
 
 from .commits import PROMOTED_FROM, check_owner, commit_archive, recorded_sha256
 from .copying import copy_if_absent
-from .failure import ArtifactError
+from .failure import ArtifactError, error_code, is_forbidden
 from .invocation import Invocation
 from .storage import Storage, StoredObject
 
@@ -51,6 +51,15 @@ def promote(commit: Commit, invocation: Invocation) -> StoredObject:
             "through a NAT gateway, because VPC endpoints serve their own region: give the subnets of this artifact "
             "store such a route, and deploy again"
         ) from error
+    except ClientError as error:
+        if error_code(error) == "NoSuchBucket":  # as before the first deployment of a store with a bucket_name
+            raise ArtifactError(
+                f"this artifact store promotes from the store s3://{origin}, whose bucket does not exist: correct the "
+                "name in promotes_from, or first deploy the stack of that store"
+            ) from error
+        if is_forbidden(error):
+            error.add_note("(the stack of that store allows this account to read with store.grant_read)")
+        raise
     if found is None:
         raise ArtifactError(
             f"the store s3://{origin} does not have the artifact of {commit.repository!r} that this stack needs "

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
-from artifacts import clients
+import artifacts
+from artifacts import clients, failure
 from artifacts.failure import ArtifactError
 from protocol import layout
 from protocol.plan import PlannedRehearsal
@@ -243,6 +245,38 @@ def test_a_store_that_does_not_answer_ends_the_request(messages: Messages, world
     clients.client("s3").meta.events.register("before-call.s3.GetObject", no_route)
     with messages.raises(ArtifactError):
         world.poll(event)
+
+
+@pytest.mark.slow
+def test_a_store_whose_bucket_does_not_exist_is_to_be_deployed_first(
+    messages: Messages, world: World, promotion: Promotion
+) -> None:
+    world.s3.delete_bucket(Bucket=TESTED)
+    promotion.production()
+
+    with messages.raises(ArtifactError) as refused:
+        world.poll(promotion.plan(world.ensemble("text")))
+
+    assert f"s3://{TESTED}" in str(refused.value)
+
+
+@pytest.mark.slow
+def test_a_store_that_does_not_allow_this_account_to_read_has_to_grant_it(
+    messages: Messages, world: World, promotion: Promotion
+) -> None:
+    promotion.production()
+    event = promotion.plan(world.ensemble("text"))
+    started = time.time() - failure.PROPAGATION_SECONDS - 1
+
+    def denied(params: dict[str, Any], **_: object) -> None:
+        if TESTED in params["url"]:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "Access Denied"}}, "GetObject")
+
+    clients.client("s3").meta.events.register("before-call.s3.GetObject", denied)
+    with messages.raises(ArtifactError) as refused:
+        artifacts.is_complete({**event, "StartedAt": started, "PhysicalResourceId": "p"}, world.context())
+
+    assert "grant_read" in str(refused.value)
 
 
 @pytest.mark.slow
