@@ -123,6 +123,30 @@ def test_the_next_step_lacks_its_input(tmp_path: Path, serve: Serve) -> None:
     assert "missing required input(s) ['IN']" in answer["error"]
 
 
+def test_the_caller_gets_the_type_of_the_array(tmp_path: Path, serve: Serve) -> None:
+    repository = write(tmp_path / "repository", model(TAKE, f"{TAKE}.astype(float)"))
+    (finding,) = repository.check()
+    assert finding.code == "CT150"
+
+    status, answer = ask(serve(repository.root, "model"))
+
+    assert status == 200
+    assert [output["datatype"] for output in answer["outputs"]] == ["FP64"]
+
+
+def test_the_next_step_rejects_the_type_of_the_array(tmp_path: Path, serve: Serve) -> None:
+    steps = step({"IN": "IN"}, {"OUT": "between"}) + step({"IN": "between"}, {"OUT": "OUT"}, "last")
+    files = {**ensemble(IN + OUT, steps), **model(TAKE, f"{TAKE}.astype(float)"), **model(name="last")}
+    repository = write(tmp_path / "repository", files)
+    (finding,) = repository.check(default_model="pipeline")
+    assert finding.code == "CT150"
+
+    status, answer = ask(serve(repository.root, "pipeline"))
+
+    assert status == 400
+    assert "inference input 'IN' data-type is 'FP64', but model 'last' expects 'FP32'" in answer["error"]
+
+
 @pytest.mark.parametrize(
     ("result", "words"),
     [

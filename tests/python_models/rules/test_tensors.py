@@ -118,6 +118,64 @@ def test_faults(messages: Messages, write: Write, source: str, meant: str) -> No
     assert meant in findings[0].fix
 
 
+TYPED = {
+    "model/config.pbtxt": """backend: "python" input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "SCORE" data_type: TYPE_FP32 dims: 1 } output { name: "HALF" data_type: TYPE_BF16 dims: 1 }"""
+}
+NUMPY = f"import numpy as np\n{CLASS}"
+
+
+def made(*statements: str, name: str = "SCORE") -> str:
+    """A model that answers with a tensor of `scores`."""
+    lines = "".join(f"        {statement}\n" for statement in statements)
+    return f"{NUMPY}{lines}        return [pb.InferenceResponse([pb.Tensor('{name}', scores)])]\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "fix"),
+    [
+        pytest.param(made("scores = np.array([0.5])"), "make the array with dtype=np.float32", id="numbers"),
+        pytest.param(made("scores = np.zeros(1)"), "make the array with dtype=np.float32", id="zeros"),
+        pytest.param(made("scores = ids.astype(np.int64)"), "make the array with dtype=np.float32", id="converted"),
+        pytest.param(
+            made("scores = np.zeros(1, np.float32)", name="HALF"),
+            "make a tensor of the type BF16 with pb_utils.Tensor.from_dlpack()",
+            id="a type that numpy does not have",
+        ),
+        pytest.param(
+            f"{NUMPY}        return [self.answer(each) for each in requests]\n"
+            "    def answer(self, request):\n"
+            "        return pb.InferenceResponse([pb.Tensor('SCORE', np.array([0.5]))])\n",
+            "make the array with dtype=np.float32",
+            id="in another method",
+        ),
+    ],
+)
+def test_another_type(messages: Messages, write: Write, source: str, fix: str) -> None:
+    findings = write({**TYPED, "model/1/model.py": source}, base={}).check()
+    assert messages.of(findings) == [("CT150", "model/1/model.py", "")]
+    assert findings[0].fix == fix
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(made("scores = np.array([0.5], np.float32)"), id="of the configuration"),
+        pytest.param(made("scores = np.array([ids])"), id="not known"),
+        pytest.param(made("scores = np.zeros(1)", "scores = scores.astype(np.float32)"), id="set anew"),
+        pytest.param(made("scores = np.zeros(1)", "scores.dtype = np.float32"), id="changed in place"),
+        pytest.param(
+            made("scores = np.array([0.5])")
+            + f"        pb.InferenceRequest(model_name='bert', inputs=[], {OUTPUTS})\n",
+            id="perhaps for another model",
+        ),
+    ],
+)
+def test_the_type_of_the_configuration(write: Write, source: str) -> None:
+    findings = write({**TYPED, "model/1/model.py": source}, base={}).check()
+    assert [finding for finding in findings if finding.code == "CT150"] == []
+
+
 def test_a_method_that_may_get_a_request_to_another_model_is_not_judged(write: Write) -> None:
     source = CLASS + ANSWER + f"    def take(self, request):\n        return {TYPO}.as_numpy()\n"
     calling = source + f"        pb.InferenceRequest(model_name='bert', inputs=list(), {OUTPUTS})\n"

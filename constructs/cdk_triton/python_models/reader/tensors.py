@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cdk_triton.python_models.reader.arrays import array_type
+from cdk_triton.python_models.reader.calls import own_nodes
 from cdk_triton.python_models.reader.uses import without_annotations
+from cdk_triton.python_models.reader.variables import Variables, constants
 
 __all__ = ["NamedTensor", "TensorNames", "tensor_names"]
 
@@ -25,10 +28,12 @@ class NamedTensor:
     Attributes:
         line: where, counted from 1.
         name: its name.
+        kind: Triton's name of its type, such as `FP64`; "" if it is not known.
     """
 
     line: int
     name: str
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -152,13 +157,14 @@ def _asked(node: ast.AST) -> Iterator[str]:
 
 
 def _made(used: _Utilities, nodes: Sequence[ast.AST]) -> tuple[NamedTensor, ...] | None:
+    kinds = _kinds(nodes)
     found, calls, uses, names, attributes = set(), 0, 0, 0, 0
     for node in nodes:
         match node:
             case ast.Call(func=function, args=arguments) if used.attribute(function) in _MAKERS:
                 match arguments:
                     case [ast.Constant(value=str(name)), *_]:
-                        found.add(NamedTensor(node.lineno, name))
+                        found.add(NamedTensor(node.lineno, name, kinds.get(node, "")))
                     case _:
                         return None
                 calls += 1
@@ -172,3 +178,21 @@ def _made(used: _Utilities, nodes: Sequence[ast.AST]) -> tuple[NamedTensor, ...]
                 names += name in used.aliases
     # Who hands on the class or the module may make tensors elsewhere.
     return tuple(sorted(found)) if calls == uses and names == attributes else None
+
+
+def _kinds(nodes: Sequence[ast.AST]) -> Mapping[ast.AST, str]:
+    """The calls that make a `Tensor` of an array, with the type of the array, as far as literals show it."""
+    arrays: dict[ast.AST, ast.expr] = {}
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(attr="Tensor"), args=[_, values]):
+                arrays[node] = values
+    found = {node: array_type(values, lambda value: value) for node, values in arrays.items()}
+    unknown = {node for node, kind in found.items() if kind is None}
+    set_once = constants(nodes) if unknown else {}
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)] if unknown else []
+    for function in functions:
+        if here := unknown.intersection(own_nodes(*function.body)):
+            variables = Variables(function, set_once)
+            found |= {node: array_type(arrays[node], variables.unchanged) for node in here}
+    return {node: kind for node, kind in found.items() if kind is not None}

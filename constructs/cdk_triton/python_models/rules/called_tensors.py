@@ -13,7 +13,7 @@ from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.python_models.model_requests import ModelRequest, request_rule
-from cdk_triton.python_models.reader.arrays import numpy_type
+from cdk_triton.python_models.rules.tensors import of_type
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelInput, enum_name
 
@@ -285,9 +285,7 @@ def unfit_input(each: ModelRequest) -> Iterator[Problem]:
                 each.call.line,
                 f"sends the {kind} input {name!r} to {each.callee.name!r}, which expects {wanted}",
                 _type_error(name, kind, wanted, each.callee),
-                f"make the array with dtype={dtype}"
-                if (dtype := numpy_type(wanted))
-                else f"make a tensor of the type {wanted} with pb_utils.Tensor.from_dlpack()",
+                of_type(wanted),
             )
     for name, shape in each.call.shapes:
         wanted_shape = _shape(each.callee, expected[name]) if name in expected else None

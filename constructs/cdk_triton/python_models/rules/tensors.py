@@ -10,24 +10,29 @@ from cdk_triton.checks.registry import Problem, in_line, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.python_models.modules import python_sources
+from cdk_triton.python_models.reader.arrays import numpy_type
 from cdk_triton.python_models.reader.tensors import NamedTensor
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.schema import ModelConfig
+from cdk_triton.triton.schema import ModelConfig, enum_name
 
 
 @rule(
     "CT150",
     Severity.WARNING,
-    "a Python model names a tensor that its configuration does not have",
+    "the tensors of a Python model are not those of its configuration",
     source=backend("python_backend", "src/infer_response.cc", 129, 142),
 )
 def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
-    """A Python model reads or returns a tensor whose name its configuration does not have.
+    """A Python model reads or returns a tensor whose name its configuration does not have, or returns another type.
 
     The server loads the model, so you notice a wrong name only when you send a request. For an input that the
     configuration does not have, `get_input_tensor_by_name` returns `None`. The server removes a tensor from the
     response if the tensor is not an output of the configuration. The caller then gets neither this tensor nor an error.
     In an ensemble, an input of the next step is missing.
+
+    The server does not convert an output to the type of the configuration. The caller gets the type of the array, and
+    the next step of an ensemble rejects it. Without a `dtype`, numpy makes FP64 of numbers with a point: write
+    `np.array([0.5], np.float32)` for an output of the type `TYPE_FP32`.
 
     Example:
         # model/config.pbtxt
@@ -59,8 +64,9 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
         The rule checks only literal names. It skips an input that the model reads under a condition, or that the model
         tests, for example for `None`, because such an input may be optional. The rule checks the tensors that a model
         creates only if all of these conditions hold: all their names are literals, at least one output is not among
-        these names, and the model calls no other models (BLS). The rule skips a model with `auto_complete_config`,
-        which may add inputs and outputs.
+        these names, and the model calls no other models (BLS). For the type, all names must be literals too, and
+        literals must show the type of the array. The rule skips a model with `auto_complete_config`, which may add
+        inputs and outputs.
     """
     suggestions = Suggestions()
     for each, source in python_sources(context):
@@ -88,6 +94,17 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                 f"{listed_in_quotes(sorted(missing))}",
                 _fix(tensor, missing, "outputs", suggestions),
             )
+        types = {tensor.name: enum_name(tensor, "data_type").removeprefix("TYPE_") for tensor in each.config.output}
+        for tensor in made:
+            wanted = types.get(tensor.name, "INVALID")
+            if tensor.kind and wanted not in (tensor.kind, "INVALID"):
+                yield in_line(
+                    each.path,
+                    tensor.line,
+                    f"makes the output {tensor.name!r} of the type {tensor.kind}, but the configuration says {wanted}, "
+                    f"so callers would get {tensor.kind}, and the next step of an ensemble would reject it",
+                    of_type(wanted),
+                )
 
 
 @rule(
@@ -143,6 +160,13 @@ def required_input(context: CheckContext) -> Iterator[Problem]:
                 "attribute",
                 "use the tensor only if it is not None, or remove `optional: true` from the input",
             )
+
+
+def of_type(kind: str) -> str:
+    """How to make a tensor of one of Triton's types."""
+    dtype = numpy_type(kind)
+    made_with = "with pb_utils.Tensor.from_dlpack()"
+    return f"make a tensor of the type {kind} {made_with}" if dtype is None else f"make the array with dtype={dtype}"
 
 
 def _first(tensors: Collection[NamedTensor], known: Collection[str]) -> Iterator[NamedTensor]:
