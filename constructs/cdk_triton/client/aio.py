@@ -215,7 +215,7 @@ class AsyncTritonClient:
         concurrency: int = 64,
         **options: Unpack[InferManyOptions],
     ) -> list[Answer]:
-        """Run many small requests by sending them as few large ones, as `TritonClient.infer_many` does."""
+        """Combine many small requests into a few large ones, as `TritonClient.infer_many` does."""
         options["outputs"] = listed(options.get("outputs"))
         return await self._infer_many(requests, max_batch_size, concurrency, arrays_of, lambda result: result, options)
 

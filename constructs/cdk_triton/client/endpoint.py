@@ -295,7 +295,7 @@ class TritonClient:
         concurrency: int = 16,
         **options: Unpack[InferManyOptions],
     ) -> list[Answer]:
-        """Run many small requests by sending them as few large ones.
+        """Combine many small requests into a few large ones, and return a result for each.
 
         Requests are sent together if their inputs have the same names, types and shapes. If the container returns an
         error for such a batch, the client sends the two halves again, until only the request at fault fails. So a model

@@ -154,14 +154,14 @@ class GoldenRequest:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What the server that will serve a repository is asked before it serves it, and the limits that it must keep.
+    """The requests that a server must answer before it serves a repository, and the limits that it must keep.
 
     Attributes:
-        requests: the requests. Each goes to the entry model: that of an ensemble is the ensemble.
+        requests: the requests. Each goes to the entry model, which is the ensemble if there is one.
         load_timeout: how long the models may take until they are ready, in seconds, at most 3600, SageMaker's limit for
             the start of a container. None: the default of an endpoint's `container_startup_timeout`, which depends on
             the size of the files.
-        environment: variables of the container whose value in a rehearsal is another than on the endpoint, such as one
+        environment: variables of the container that have another value in a rehearsal than on the endpoint, such as one
             that is a CDK token on the endpoint.
         max_load_seconds: the most seconds that the models may take until they are ready. None: no limit but
             `load_timeout`, at which a rehearsal gives up.

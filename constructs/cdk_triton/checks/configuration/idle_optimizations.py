@@ -43,7 +43,7 @@ def idle_optimization(each: ConfiguredModel) -> Iterator[Problem]:
     Runtime: a TensorRT plan has its precision and workspace from its build.
 
     The ONNX Runtime backend knows the levels -1 and 1 of `graph`, and from 24.01 on also 2, which switches its
-    optimizations off. It takes every other level for its default, which is all optimizations.
+    optimizations off. It treats every other level as its default, which is all optimizations.
 
     The TensorRT backend records the graphs of `graph_spec` only with `graphs: true`. For a model without
     `max_batch_size`, it records them under batch size 0, and looks for them under batch size 1. So such a model pays

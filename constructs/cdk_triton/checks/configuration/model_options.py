@@ -257,13 +257,13 @@ def unreadable_parameter(each: ConfiguredModel) -> Iterator[Problem]:
     source=backend("openvino_backend", "src/openvino.cc", 298, 313),
 )
 def misread_parameter(each: ConfiguredModel) -> Iterator[Problem]:
-    """A backend takes an unknown text for "off", or reads only the beginning of a number.
+    """A backend treats an unknown text as "off", or reads only the beginning of a number.
 
     The server loads the model with the other value, and reports no error. The OpenVINO backend switches
     `ENABLE_BATCH_PADDING`, `RESHAPE_IO_LAYERS` and `SKIP_OV_DYNAMIC_BATCHSIZE` on only if they are `yes`, the TensorRT
     backend its two switches only if they are `true` or `1`, and ONNX Runtime
     `session.use_device_allocator_for_initializers` only if it is `1`. Numbers of threads and the like are whole
-    numbers: of `0.5`, a backend reads 0.
+    numbers: a backend reads `0.5` as 0.
 
     Example:
         # model/config.pbtxt

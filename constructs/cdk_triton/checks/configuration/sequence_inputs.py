@@ -69,11 +69,11 @@ def input_of_two(each: ConfiguredModel) -> Iterator[Problem]:
 def slots_without_requests(each: ConfiguredModel) -> Iterator[Problem]:
     """A model whose batches have a slot for each sequence has no `CONTROL_SEQUENCE_READY`.
 
-    With the strategy `direct`, which is the default, a sequence keeps its slot of the batch. While one sequence has no
-    request, the server fills its slot with a request whose inputs are random, so that the others keep theirs. Only
-    `CONTROL_SEQUENCE_READY` says that this is no request of a caller. A model that does not know adds random values to
-    the state of the slot. A model that looks the state up by correlation id finds none, because the id is 0, and if it
-    then fails, the requests of the others in the batch fail, too.
+    With the strategy `direct`, which is the default, a sequence keeps its slot of the batch. If a sequence has no
+    request when a batch runs, the server fills its slot with a request whose inputs are random. Only
+    `CONTROL_SEQUENCE_READY` shows that this request is not from a caller. Without it, a model adds the random values to
+    the state of the slot. If a model looks the state up by correlation id, it finds none, because the id is 0. If the
+    model then fails, the requests of the other sequences in the batch fail, too.
 
     Skip a request that is not ready, and return an empty response for it. Or use the strategy `oldest`, whose batches
     have no slots.
@@ -129,7 +129,7 @@ def _pads_texts(platform: ServingPlatform | None) -> bool:
 def padded_correlation_id(each: ConfiguredModel) -> Iterator[Problem]:
     """A `CONTROL_SEQUENCE_CORRID` of a Python model is `TYPE_STRING`, which fails for every request before 25.01.
 
-    The server pads the text to 128 bytes, and the Python backend from 24.08 on takes the zero bytes for further texts.
+    The server pads the text to 128 bytes, and the Python backend from 24.08 on reads the zero bytes as further texts.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.g5.xlarge

@@ -37,12 +37,12 @@ def _reached(context: CheckContext) -> Iterator[str]:
 def unreachable_levels(context: CheckContext) -> Iterator[Problem]:
     """A model has `priority_levels`, but no request to it can have a priority, so all have the default level.
 
-    A caller's request has one, and an ensemble passes it on to its steps. But a model that is no step gets its requests
-    from models that call it (BLS), and `pb_utils.InferenceRequest` has no priority. Make the model a step of an
-    ensemble that callers invoke, or remove `priority_levels`.
+    A caller's request has one, and an ensemble passes it on to its steps. But a model that is not a step gets its
+    requests from models that call it (BLS), and `pb_utils.InferenceRequest` has no priority. Make the model a step of
+    an ensemble that callers invoke, or remove `priority_levels`.
 
-    With the `inference_type` `generate` or `generate_stream`, callers cannot set a priority either. The server takes
-    `priority` for a custom parameter, which only the model itself reads.
+    With the `inference_type` `generate` or `generate_stream`, callers cannot set a priority either. The server treats
+    `priority` as a custom parameter, which only the model itself reads.
 
     Example:
         $ cdk-triton validate . --default-model pipeline --additional-model scorer
@@ -109,7 +109,7 @@ def unreachable_levels(context: CheckContext) -> Iterator[Problem]:
 def sequences_without_ids(context: CheckContext) -> Iterator[Problem]:
     """`inference_type` is `generate` or `generate_stream`, and requests reach a model with a sequence batcher.
 
-    The requests of these protocols cannot name a sequence, because the server takes `sequence_id` for a custom
+    The requests of these protocols cannot name a sequence, because the server treats `sequence_id` as a custom
     parameter. A sequence batcher rejects a request without a sequence, so the endpoint answers every request with an
     error. Use the `inference_type` `infer`, and call the model with `TritonClient.sequence`. A model with
     `iterative_sequence` needs no sequence in the request.

@@ -29,7 +29,7 @@ _MEMBERS = {"input": ("parameters",), "output": ("model_name", "model_version")}
 def several_responses_to_generate(context: CheckContext) -> Iterator[Problem]:
     """`inference_type` is `generate`, and the entry model is decoupled, so it may return any number of responses.
 
-    `generate` passes exactly one response on. After a second one, the container answers with status 200 and an error in
+    `generate` passes on exactly one response. After a second one, the container answers with status 200 and an error in
     the body. SageMaker counts a success, so no metric and no alarm shows the error. Use `generate_stream`. If the model
     returns exactly one response to each request, acknowledge this error in `cdk-triton.toml`, or with `acknowledge=` of
     `ModelRepository.from_directory`. It is the only error that you can acknowledge.
@@ -111,8 +111,8 @@ def tensor_without_json(context: CheckContext) -> Iterator[Problem]:
 def shape_without_freedom(context: CheckContext) -> Iterator[Problem]:
     """`inference_type` is `generate` or `generate_stream`, and an input of the entry model has several variable dims.
 
-    The generate protocol has no shapes: a request has a list of elements. The server gives the innermost -1 the
-    elements that the fixed dimensions leave, and makes 1 of every other -1. So no request can have another shape.
+    The generate protocol has no shapes: a request has a list of elements. The server replaces the innermost -1 with the
+    number that the fixed dimensions leave, and every other -1 with 1. So no request can have another shape.
 
     Example:
         # environment=ContainerEnvironment(inference_type="generate_stream")
@@ -175,7 +175,7 @@ def name_of_a_member(context: CheckContext) -> Iterator[Problem]:
     Limits:
         The rule does not report an optional input, because a request can omit it. It does not report the name `id`
         either, although a request cannot have an identifier and an input `id`, and a response with an identifier does
-        not have an output `id`. `TritonClient` takes an output `id` for the identifier, so use another name.
+        not have an output `id`. `TritonClient` reads an output `id` as the identifier, so use another name.
     """
     kind = known_inference_type(context)
     for tensor in _entry_tensors(context):

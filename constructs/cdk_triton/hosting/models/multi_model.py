@@ -235,7 +235,8 @@ class TritonMultiModel(ServedModel):
                 not within its bounds; the next platform serves the same archives as the present one; or the runbook's
                 address is empty, has a fragment or is too long. With recipes also: a recipe is not from this library,
                 two recipes write the same file, or the store has no builder with the platform's GPU or belongs to
-                another app. With `rehearse`: the store is such a store, or a variable of the container is a token.
+                another app. With `rehearse`: the store has no such builder or belongs to another app, or a variable of
+                the container is a token.
         """
         # A plain model takes no state machine.
         from cdk_triton.hosting.models.publishing.declared_recipes import declared_recipes

@@ -31,7 +31,7 @@ def unknown_tensors(each: ModelRequest) -> Iterator[Problem]:
     the other name, or rename the input.
 
     A response contains only the outputs that the request asks for. For any other name, `get_output_tensor_by_name`
-    returns `None`, so the rule reports an `as_numpy()` of it.
+    returns `None`, so the rule reports a call of `as_numpy()` on the result.
 
     Example:
         $ cdk-triton validate . --default-model pipeline --additional-model classifier

@@ -49,7 +49,7 @@ _CPU_BUILD = re.compile(r"(?:^|_)cpu(?:_|$)")
     source="https://docs.python.org/3/library/importlib.html#importlib.machinery.EXTENSION_SUFFIXES",
 )
 def other_machine(context: CheckContext) -> Iterator[Problem]:
-    """The compiled modules of a package are for another system, processor or Python than those of the container.
+    """The compiled modules of a package are for another system, processor or Python than the container's.
 
     The package comes from another machine, for example from `pip install --target` on a Mac or with another Python, or
     the release has changed since. Python does not find the modules, or cannot load them. So the import of the package

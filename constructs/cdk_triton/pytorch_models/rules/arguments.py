@@ -249,8 +249,8 @@ def _element(part: Type) -> str:
 def missing_output(each: ScriptedModel) -> Iterator[Problem]:
     """An output of the configuration, or of a state, has an index that the result of `forward` does not have.
 
-    If all outputs are named `<name>__<index>`, the index counts, from 0 on. Otherwise, the place in the configuration
-    counts. The server loads the model, but every request fails.
+    If all outputs are named `<name>__<index>`, the index selects the result, from 0 on. Otherwise, the place in the
+    configuration does. The server loads the model, but every request fails.
 
     Example:
         # model/config.pbtxt

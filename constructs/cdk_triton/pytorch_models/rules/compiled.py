@@ -82,7 +82,7 @@ def _reads_call_spec(context: CheckContext) -> bool:
     applies=lambda platform: is_within(platform, "26.03", "26.05"),
 )
 def not_two_inputs(each: ConfiguredModel) -> Iterator[Problem]:
-    """The releases 26.03 and 26.04 take the two parts of the call specification for the names of two inputs.
+    """The releases 26.03 and 26.04 read the two parts of the call specification as the names of two inputs.
 
     One part describes the inputs, and the other the outputs. So these releases do not load a model of the platform
     `torch_aoti` whose configuration has any other number of inputs.

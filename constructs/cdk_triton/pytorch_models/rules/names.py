@@ -78,9 +78,9 @@ def wrong_index(each: ScriptedModel) -> Iterator[Problem]:
 
     If the names have the form `<name>__<index>`, the index is the place of the argument, from 0 on. An argument without
     an input stays empty, so the server loads the model, but every request fails. An index that is too high makes the
-    backend write behind the list of the arguments, which may end the server. Controls and states of sequences have
-    indexes, too. The target of a batch input has the index 0 if its name has no index, unless the backend goes by the
-    order of the inputs.
+    backend write beyond the end of the list of arguments, which may end the server. Controls and states of sequences
+    have indexes, too. The target of a batch input has the index 0 if its name has no index, unless the backend goes by
+    the order of the inputs.
 
     Example:
         # model/config.pbtxt

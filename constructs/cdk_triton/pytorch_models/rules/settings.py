@@ -41,7 +41,7 @@ def threads_set_twice(context: CheckContext) -> Iterator[Problem]:
     """PyTorch accepts `INTER_OP_THREAD_COUNT` only once per process, and releases before 25.11 set it for each model.
 
     The second model with this parameter, or a second version of the same model, ends the server while it loads. From
-    25.11 on, the value of the first model counts.
+    25.11 on, the value of the first model applies to all.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge --default-model one --additional-model other

@@ -154,7 +154,7 @@ def rejected_value(each: FilModel) -> Iterator[Problem]:
         parameters { key: "is_classifier" value { string_value: "false" } }
 
     Limits:
-        Releases before 23.06 take the default of an optional boolean if they cannot read its text. For them, the rule
+        Releases before 23.06 use the default of an optional boolean if they cannot read its text. For them, the rule
         reports only `output_class`.
     """
     yield from _booleans(each)
@@ -263,10 +263,10 @@ def unknown_model_type(each: FilModel) -> Iterator[Problem]:
     source=backend("fil_backend", "src/shared_state.h", 41, 97),
 )
 def other_value_read(each: FilModel) -> Iterator[Problem]:
-    """FIL reads only the beginning of a number, takes the default for a text without one, and ignores some parameters.
+    """FIL reads only the beginning of a number, uses its default for other text, and ignores some parameters.
 
     The backend does not reject such a parameter. From `0,5`, it reads the number 0, so that a threshold selects nearly
-    every row. It takes the default for `four`. From 25.09 on, it ignores `algo`, `threads_per_tree`, `storage_type` and
+    every row. For `four`, it uses the default. From 25.09 on, it ignores `algo`, `threads_per_tree`, `storage_type` and
     `blocks_per_sm`, and before 25.09 `layout` and `chunk_size`.
 
     Example:

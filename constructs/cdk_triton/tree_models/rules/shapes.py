@@ -91,7 +91,7 @@ def other_outputs(each: FilForest) -> Iterator[Problem]:
     | binary classifier, before 25.09 | `true` | 2 |
     | any other, or `is_classifier: "false"` | `false` | 1, or the number of classes |
 
-    The optional output `treeshap_output` has a Shapley value for each feature and one more, for each class.
+    For each class, the optional output `treeshap_output` has a Shapley value for each feature, and one more.
 
     Example:
         # model/config.pbtxt
@@ -248,8 +248,8 @@ def regression_as_classifier(each: FilForest) -> Iterator[Problem]:
 def one_against_all(each: FilForest) -> Iterator[Problem]:
     """LightGBM's objective `multiclassova` has a probability of its own for each class.
 
-    With `predict_proba`, FIL makes all probabilities of a model with several classes a softmax, whose sum is 1. The
-    likeliest class is the same, but the values are not LightGBM's.
+    With `predict_proba`, FIL computes the probabilities of a model with several classes with a softmax, so their sum is
+    1. The likeliest class is the same, but the values are not LightGBM's.
 
     Example:
         # model/config.pbtxt

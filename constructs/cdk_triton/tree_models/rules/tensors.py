@@ -29,7 +29,7 @@ def other_name(each: FilModel) -> Iterator[Problem]:
     The server loads a model with other names, and then responds to every request with an error. To give a tensor
     another name for your callers, run the model as a step of an ensemble.
 
-    FIL ignores a further input, and writes no further output but the Shapley values, `treeshap_output`.
+    FIL ignores every other input. The only other output that it writes is `treeshap_output`, the Shapley values.
 
     Example:
         # model/config.pbtxt
@@ -142,8 +142,8 @@ def other_input_type(each: FilModel) -> Iterator[Problem]:
 def other_output_type(each: FilModel) -> Iterator[Problem]:
     """FIL writes 32-bit floating-point numbers into `output__0`, also the number of a class.
 
-    With another type in the configuration, the response does not have the type that callers, and the steps of an
-    ensemble, read in the configuration.
+    If the configuration has another type, the response does not have the type that callers and the steps of an ensemble
+    expect.
 
     Example:
         # model/config.pbtxt
