@@ -49,7 +49,7 @@ COMPONENT_CODES: Final = (
         "cdk-triton:NoComponent",
         "an endpoint for components has no component",
         "SageMaker starts its instances, which cost money, but no request is answered. Call add_component(), or "
-        "acknowledge the warning if you remove a component in this deployment, to add it with a change in the next.",
+        "acknowledge the warning if you remove a component now, and add it again, changed, in the next deployment.",
         "Inference components",
     ),
     ConstructCode(

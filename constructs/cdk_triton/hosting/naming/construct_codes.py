@@ -335,8 +335,8 @@ _OTHER_CODES: Final = (
     ConstructCode(
         "cdk-triton:RehearsalSkipped",
         "a model with golden requests is deployed without a rehearsal",
-        "The context has `cdk-triton:rehearsal=skip`, so a server that does not load or answers wrongly shows on the "
-        "endpoint first. Deploy without this context value.",
+        "The context has `cdk-triton:rehearsal=skip`, so a model that does not load, or answers wrongly, is "
+        "noticed only on the endpoint. Deploy without this context value.",
         "Rehearse before the endpoint changes",
     ),
     ConstructCode(
