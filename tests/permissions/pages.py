@@ -170,7 +170,7 @@ DOCTOR: Final = Page(
         ),
         "the stacks of the app, and those that use its store": _stacks("*"),
         "the endpoints that the app names but has not deployed yet": _of_sagemaker("endpoint"),
-        "the passes of rehearsals, `artifacts/*/rehearsals/*` of every store of the region": (
+        "the rehearsals that passed, `artifacts/*/rehearsals/*` of every store of the region": (
             "arn:aws:s3:::*-bucket-*/artifacts/*/rehearsals/*",
         ),
         "`catalogue/*` of every store of the region": ("arn:aws:s3:::*-bucket-*/catalogue/*",),
