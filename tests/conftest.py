@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import botocore.session
+import hypothesis
 import pytest
 
 from costs import UnmarkedSlowTests, expensive_first, files_of_one_app, is_left_out, mark_by_folder
@@ -27,6 +28,10 @@ os.environ.setdefault("NODE_COMPILE_CACHE", str(CHECKOUT / ".pytest_cache/node")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Each session of botocore reads the tables of AWS's services again, and each test that uses moto begins a new session.
 vars(botocore.session)["create_loader"] = functools.cache(botocore.session.create_loader)
+
+# An example that takes more than 0.2 s fails otherwise, and on a busy machine any of them may.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:

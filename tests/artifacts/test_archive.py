@@ -135,7 +135,7 @@ NAMES = st.text(PRINTABLE, min_size=1, max_size=60).filter(lambda name: name not
 PATHS = st.builds("/".join, st.lists(NAMES, min_size=1, max_size=4))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.dictionaries(PATHS, st.binary(max_size=3000), max_size=8))
 def test_whatever_a_repository_holds_comes_out_again(files: Mapping[str, bytes]) -> None:
     with tempfile.TemporaryDirectory() as directory:

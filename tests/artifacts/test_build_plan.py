@@ -188,7 +188,7 @@ def test_recipes_run_after_those_that_make_what_they_read(tmp_path: Path) -> Non
         assert told["remove"] == ["bert/exported.onnx", "bert/model.onnx"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 6), st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5))), st.randoms(use_true_random=False))
 def test_any_order_is_one_that_works(count: int, pairs: set[tuple[int, int]], order: random.Random) -> None:
     recipes = [

@@ -110,7 +110,7 @@ def test_what_leaves_the_archive_as_it_is_leaves_the_keys(
 FILES = st.dictionaries(st.text("ab/", min_size=1, max_size=6), st.binary(max_size=20), min_size=1, max_size=5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(FILES, FILES, st.randoms())
 def test_keys_are_equal_exactly_where_files_are(
     write_files: WriteFiles, one: dict[str, bytes], other: dict[str, bytes], order: object

@@ -113,7 +113,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> ModelRepository:
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(one=PLANS, other=PLANS, changed=st.sampled_from(sorted(VALUES)))
 def test_keys_are_equal_exactly_where_recipes_are(
     repository: ModelRepository, one: dict[str, Any], other: dict[str, Any], changed: str

@@ -64,7 +64,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> ModelRepository:
     return written(tmp_path_factory.mktemp("net"), {"net/config.pbtxt": CONFIG, "net/model.onnx": network})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(recipe=PLANS, platform=st.sampled_from(PLATFORMS))
 def test_trtexec_knows_every_option(repository: ModelRepository, recipe: TensorRTPlan, platform: Any) -> None:
     try:

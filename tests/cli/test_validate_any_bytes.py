@@ -234,7 +234,6 @@ def fuzz(request: pytest.FixtureRequest, usual: int) -> settings:
         max_examples=count or usual,
         derandomize=count is None,
         database=None,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
     )
 

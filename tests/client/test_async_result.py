@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from botocore.exceptions import ClientError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 from tests.client.conftest import BINARY, identity
@@ -362,7 +362,6 @@ TENSORS = st.dictionaries(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(tensors=TENSORS, named=st.booleans(), cut=st.integers(min_value=1))
 def test_any_answer_round_trips_and_a_truncated_one_is_an_error(tensors: dict[str, Any], named: bool, cut: int) -> None:
     body, kind = encode(tensors, {})

@@ -58,7 +58,7 @@ def of_tritonclient(tensors: Mapping[str, Any], *, binary: bool = True) -> list[
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(tensors=TENSORS, outputs=st.lists(NAMES, unique=True, max_size=2), request_id=NAMES | st.just(""))
 def test_a_binary_request_has_the_bytes_of_tritonclient(
     tensors: dict[str, Any], outputs: list[str], request_id: str
@@ -75,7 +75,6 @@ def test_a_binary_request_has_the_bytes_of_tritonclient(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(tensors=TENSORS)
 def test_a_request_of_prepared_tensors_has_the_same_bytes(tensors: dict[str, Any]) -> None:
     prepared = of_tritonclient(tensors)
@@ -86,7 +85,6 @@ def test_a_request_of_prepared_tensors_has_the_same_bytes(tensors: dict[str, Any
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(texts=st.dictionaries(NAMES, st.lists(st.text(max_size=9), max_size=4).map(objects), min_size=1))
 def test_a_json_request_has_the_values_of_tritonclient(texts: dict[str, Any]) -> None:
     tensors = texts | {"numbers": np.array([[1, 2], [3, 4]], np.int64), "flags": np.array([True, False])}
@@ -97,7 +95,6 @@ def test_a_json_request_has_the_values_of_tritonclient(texts: dict[str, Any]) ->
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(tensors=TENSORS)
 def test_an_answer_has_the_arrays_of_tritonclient(tensors: dict[str, Any]) -> None:
     _, answer = identity(*encode(tensors, {}))

@@ -239,7 +239,7 @@ def test_a_reserved_parameter_is_rejected() -> None:
         encode({"x": np.zeros(1, np.int8)}, {"parameters": {"priority": 1}})
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(
     array=npst.arrays(
         dtype=st.one_of(
@@ -252,7 +252,7 @@ def test_any_numeric_array_survives_encoding(array: Any) -> None:
     _round_trip(array)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(texts=st.lists(st.one_of(st.text(), st.binary()), max_size=5))
 def test_any_text_and_any_bytes_survive_encoding(texts: list[str | bytes]) -> None:
     array = np.empty(len(texts), dtype=object)

@@ -78,7 +78,7 @@ def tree(root: Path) -> dict[str, bytes | None]:
     return {path.relative_to(root).as_posix(): None if path.is_dir() else path.read_bytes() for path in root.rglob("*")}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     entries=st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(KINDS), st.binary(max_size=20)), max_size=5),
     named=st.booleans(),
@@ -100,7 +100,7 @@ def test_whatever_an_archive_holds_nothing_unverified_is_unpacked(entries: list[
     assert not Path("/tmp/cdk-triton-hostile").exists()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(position=st.integers(0, 10**6), value=st.integers(0, 255), cut=st.booleans())
 def test_a_damaged_archive_is_noticed(position: int, value: int, cut: bool) -> None:
     files = {"a/b": b"content" * 50, "c": b""}

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from artifacts import archive_keys as subject
@@ -162,7 +162,6 @@ paths = st.lists(st.text("abcä", min_size=1, max_size=120), min_size=1, max_siz
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(st.dictionaries(paths, st.integers(0, 3 << 20), min_size=1, max_size=4), st.integers(1, 1 << 20))
 def test_an_archive_of_any_size_is_read_to_its_end(sizes: dict[str, int], size: int) -> None:
     files = {path: bytes([number + 1]) * length for number, (path, length) in enumerate(sizes.items())}

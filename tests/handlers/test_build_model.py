@@ -296,7 +296,6 @@ def test_whatever_happens_each_key_is_built_once_and_the_next_deployment_converg
                 stateful_step_count=40,
                 derandomize=sequences is None,
                 database=None,
-                deadline=None,
                 verbosity=Verbosity.normal,
                 phases=[Phase.generate, Phase.shrink],
                 report_multiple_bugs=False,

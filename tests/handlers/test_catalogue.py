@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from artifacts import catalogue
@@ -106,7 +106,6 @@ def storage(s3: S3 | None = None, wire: Wire | None = None) -> Storage:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(steps)
 def test_any_sequence_of_changes_leaves_what_went_live_last(todo: list[Step]) -> None:
     store, model = storage(), Model()
@@ -125,7 +124,6 @@ def test_any_sequence_of_changes_leaves_what_went_live_last(todo: list[Step]) ->
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(steps, st.data())
 def test_a_change_that_comes_again_does_nothing(todo: list[Step], data: st.DataObject) -> None:
     """Step Functions repeats a function whose answer was lost, maybe after another execution has changed the entry."""
@@ -165,7 +163,6 @@ class Interference:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(
     st.integers(0, 5),
     st.lists(st.booleans(), max_size=3),

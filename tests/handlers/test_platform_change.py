@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, ReadTimeoutError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import artifacts
@@ -257,7 +257,6 @@ lives = st.dictionaries(st.sampled_from([f"tenant-{number}" for number in range(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(lives, lives, st.integers(1, 4), st.integers(1, 3))
 def test_any_number_of_polls_finds_the_same(old: Live, new: Live, batch: int, looks: int) -> None:
     """A turn ends after some looks at the clock."""

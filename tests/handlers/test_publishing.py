@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from artifacts.failure import ArtifactError
@@ -316,7 +316,6 @@ requests = st.lists(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(requests)
 def test_publishers_that_come_in_between_each_other_lose_nothing(todo: list[tuple[str, Any, str, int, bool]]) -> None:
     machine = Machine()

@@ -46,7 +46,7 @@ def changed(place: tuple[Any, ...], value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=places, value=values)
 def test_the_build_program_reads_what_is_taken(tmp_path: Path, place: tuple[Any, ...], value: Any) -> None:
     try:

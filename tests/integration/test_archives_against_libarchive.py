@@ -78,7 +78,7 @@ def unpacked(library: ctypes.CDLL, archive: Path, target: Path) -> str:
         os.chdir(before)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(members=st.lists(st.tuples(NAMES, KINDS, st.sampled_from(["a", "b", ABSOLUTE, "../x"])), max_size=5))
 def test_what_the_rule_rejects_is_what_libarchive_rejects(
     libarchive: ctypes.CDLL, tmp_path_factory: pytest.TempPathFactory, members: list[tuple[str, bytes, str]]

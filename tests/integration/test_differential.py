@@ -47,7 +47,6 @@ def seeded(count: int, *, fixed: bool) -> settings:
         max_examples=count,
         derandomize=fixed,
         database=None,
-        deadline=None,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )

@@ -248,7 +248,7 @@ def graphs(draw: st.DrawFn) -> str:
     return f"{head} model ({inputs}) => ({output}) {value_info} {{ {' '.join(order)} }}"
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=graphs())
 def test_generated_graphs(text: str, judged: Judged) -> None:
     model = onnx.parser.parse_model(text)

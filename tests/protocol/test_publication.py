@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cdk_triton.protocol.documents import DocumentError
@@ -47,7 +47,6 @@ def test_a_rehearsal_is_that_of_its_item_whatever_the_caller_has_written() -> No
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(odd_values | changed_somewhere(REHEARSAL))
 def test_an_uploaded_rehearsal_is_usable_or_rejected(uploaded: Any) -> None:
     text = json.dumps(uploaded).encode()
@@ -64,7 +63,6 @@ def test_an_uploaded_rehearsal_is_usable_or_rejected(uploaded: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
 def test_no_bytes_end_the_reader_in_another_way(text: bytes) -> None:
     with pytest.raises(DocumentError):

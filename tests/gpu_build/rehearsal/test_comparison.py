@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -35,7 +35,6 @@ def tensors(**values: Any) -> dict[str, Tensor]:
     return read_tensors(*body_of(values))
 
 
-@settings(deadline=None)
 @given(st.data(), st.sampled_from(NUMBERS))
 def test_tensors_are_read_as_the_client_reads_them(data: st.DataObject, dtype: str) -> None:
     shape = arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
@@ -47,13 +46,11 @@ def test_tensors_are_read_as_the_client_reads_them(data: st.DataObject, dtype: s
     np.testing.assert_array_equal(np.array(found.values, dtype=dtype).reshape(array.shape), expected)
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=5).filter(lambda each: not each.endswith(b"\0")), min_size=1, max_size=4))
 def test_texts_are_read_as_they_were_written(texts: list[bytes]) -> None:
     assert list(tensors(y=np.array(texts, dtype="S"))["y"].values) == texts
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60), st.sampled_from(["application/json", "text/plain", "binary"]))
 def test_no_bytes_crash_it(body: bytes, kind: str) -> None:
     content_type = f"application/vnd.sagemaker-triton.binary+json;json-header-size={len(body) // 2}"
@@ -61,7 +58,6 @@ def test_no_bytes_crash_it(body: bytes, kind: str) -> None:
         read_tensors(body, content_type if kind == "binary" else kind)
 
 
-@settings(deadline=None)
 @given(
     arrays.arrays(np.dtype("f4"), 6, elements=st.floats(width=32)),
     arrays.arrays(np.dtype("f4"), 6, elements=st.floats(width=32)),

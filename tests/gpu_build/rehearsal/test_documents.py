@@ -88,7 +88,6 @@ def test_a_document_that_cannot_be_used(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(st.data())
 def test_no_document_ends_the_reader_in_another_way(data: st.DataObject) -> None:
     with TemporaryDirectory() as directory:
@@ -174,7 +173,7 @@ def test_golden_requests_that_cannot_be_unpacked(tmp_path: Path, file: Callable[
 
 
 @pytest.mark.slow
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), max_size=4), st.integers(0, len(GOOD)))
 def test_no_bytes_end_the_unpacking_in_another_way(changes: list[tuple[int, int]], length: int) -> None:
     file = bytearray(GOOD)

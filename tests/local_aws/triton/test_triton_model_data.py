@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cdk_triton.errors import LocalError
@@ -99,7 +99,6 @@ def test_an_incomplete_or_damaged_archive_is_one_sentence(messages: Messages, tm
     assert list(tmp_path.iterdir()) == []
 
 
-@settings(deadline=None)  # it writes files
 @given(st.integers(0, len(WHOLE) - 1), st.integers(1, 255))
 def test_no_damage_escapes_as_another_exception(tmp_path_factory: pytest.TempPathFactory, at: int, flip: int) -> None:
     damaged = WHOLE[:at] + bytes([WHOLE[at] ^ flip]) + WHOLE[at + 1 :]

@@ -395,7 +395,7 @@ def test_a_server_that_does_not_load_in_time_is_killed(messages: Messages, fleet
     messages.record("log", f.lines[-1])
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     limit=st.integers(1, 3),
     memory=st.integers(1, 4),
