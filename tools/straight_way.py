@@ -32,6 +32,7 @@ OTHER_WAYS = (
     "pytorch_models/",
     "dali_models/",
 )
+ELSEWHERE = tuple(str(LIBRARY / way) for way in OTHER_WAYS)
 FACADE = "ModelRepository.check"
 DEPTH = 3  # a mapping of artifacts that carry a repository
 
@@ -118,9 +119,11 @@ def place(code: CodeType) -> str | None:
 
 
 def calling(frame: FrameType) -> FrameType | None:
-    """The nearest caller in a file of the library."""
+    """The nearest caller in a file of the library; None if it is on another way."""
     caller = frame.f_back
     while caller is not None and place(caller.f_code) is None:
+        if caller.f_code.co_filename.startswith(ELSEWHERE):
+            return None
         caller = caller.f_back
     return caller
 

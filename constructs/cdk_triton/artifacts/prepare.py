@@ -167,8 +167,7 @@ def prepared_document(
     from cdk_triton.checks.context import CheckContext  # not needed if the answer comes from the cache
 
     report = served_report(repository, mode, platform, environment)
-    context = CheckContext(repository, mode, platform)
-    entry = repository.entry_model(mode)
+    context = CheckContext(repository, mode, platform, *_named_models(mode, environment))
     broken = _missing_promised_files(repository)
     given = _without_promised_files(repository)
     recipes = recipes_of(given)
@@ -189,7 +188,7 @@ def prepared_document(
         "stateful_models": [each.name for each in repository.models if _keeps_state(each)],
         "downloads": _downloads(context) if network_isolation else [],
         "python_instances": sum(python_instances(model, platform.gpu_count) for model in context.loaded_models),
-        "entry_model": None if entry is None else entry.name,
+        "entry_model": None if context.entry is None else context.entry.name,
         "keys": list(keys),
         "files": files,
         "build": build,
@@ -226,16 +225,23 @@ def served_report(
     preflight: bool = False,
 ) -> Report:
     """The report on a repository as a container with these settings serves it; `environment` names the models."""
-    single = mode == "single"
-    named = [*environment.additional_models, *loaded_models(environment.additional_args)]
+    default, additional = _named_models(mode, environment)
     return repository.report(
         mode,
         platform,
-        default_model=environment.default_model_name if single else None,
-        additional_models=named if single else (),
+        default_model=default,
+        additional_models=additional,
         environment=environment,
         preflight=preflight,
     )
+
+
+def _named_models(mode: Mode, environment: ContainerEnvironment) -> tuple[str | None, tuple[str, ...]]:
+    """The default model and the additional models that a container with these settings names."""
+    if mode == "multi":
+        return None, ()
+    additional = (*environment.additional_models, *loaded_models(environment.additional_args))
+    return environment.default_model_name, additional
 
 
 def findings_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:

@@ -20,7 +20,7 @@ from cdk_triton.protocol import layout
 from cdk_triton.protocol.keys import rehearsal_key
 from cdk_triton.protocol.publication import UploadedRehearsal
 from cdk_triton.rehearsal.document import rehearsal_document
-from cdk_triton.rehearsal.requests import coarsest_tolerance, golden_files, golden_requests
+from cdk_triton.rehearsal.requests import golden_files, golden_requests
 from cdk_triton.rehearsal.variables import rehearsed_variables
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def prepare_rehearsal(prepared: Prepared, mode: Mode, environment: ContainerEnvi
     variables = rehearsed_variables(repository.rehearsal, mode, environment, prepared.entry_model)
     found = cached_answer(
         [repository],
-        [_QUESTION, mode, sorted(variables.items()), repository.rehearsal, coarsest_tolerance(repository)],
+        [_QUESTION, mode, sorted(variables.items()), repository.rehearsal],
         lambda: _answer(repository, mode, variables),
         files=golden_files(repository),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import aws_cdk as cdk
@@ -78,6 +79,15 @@ class TritonPythonModel:
 """
 
 
+def write_downloading(model: Path, call: str) -> None:
+    (model / "1").mkdir(parents=True)
+    (model / "config.pbtxt").write_text(
+        'backend: "python" input { name: "IN" data_type: TYPE_STRING dims: 1 } '
+        'output { name: "OUT" data_type: TYPE_INT64 dims: -1 }'
+    )
+    (model / "1" / "model.py").write_text(DOWNLOADING.format(call))
+
+
 @pytest.mark.parametrize(
     ("call", "isolation", "variables", "is_warned"),
     [
@@ -99,12 +109,7 @@ def test_a_download_without_a_network(
     is_warned: bool,
 ) -> None:
     root = world.directory / "texts"
-    (root / "tokens" / "1").mkdir(parents=True)
-    (root / "tokens" / "config.pbtxt").write_text(
-        'backend: "python" input { name: "IN" data_type: TYPE_STRING dims: 1 } '
-        'output { name: "OUT" data_type: TYPE_INT64 dims: -1 }'
-    )
-    (root / "tokens" / "1" / "model.py").write_text(DOWNLOADING.format(call))
+    write_downloading(root / "tokens", call)
     TritonModel(
         stack,
         "Model",
@@ -117,6 +122,23 @@ def test_a_download_without_a_network(
     assert len(found) == is_warned
     for each in found:
         messages.record("cdk-triton:DownloadWithoutNetwork", each)
+
+
+@pytest.mark.parametrize("additional", [(), ("tokens",)], ids=["not loaded", "loaded too"])
+def test_a_download_of_another_model(world: World, stack: cdk.Stack, additional: tuple[str, ...]) -> None:
+    root = world.directory / "texts"
+    write_downloading(root / "tokens", '"org/name"')
+    write_downloading(root / "texts", '"org/name", local_files_only=True')
+    TritonModel(
+        stack,
+        "Model",
+        repository=ModelRepository.from_directory(root),
+        platform="25.09/ml.g5.2xlarge",
+        network_isolation=True,
+        environment=ContainerEnvironment(default_model_name="texts", additional_models=additional),
+    )
+    found = [each for each in warnings(stack, "Model") if "DownloadWithoutNetwork" in each]
+    assert len(found) == len(additional)
 
 
 def test_a_release_newer_than_the_tables(messages: Messages, world: World, stack: cdk.Stack) -> None:
