@@ -215,6 +215,7 @@ def deployed(directory: Path, ensembles: int, monkeypatch: pytest.MonkeyPatch) -
         for name, value in aws.environment().items():
             monkeypatch.setenv(name, value)
         monkeypatch.delenv("AWS_PROFILE", raising=False)
+        monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # of the other number of ensembles
         aws.client("s3").create_bucket(Bucket=ASSETS)
         yield Account(aws, directory / "assemblies")
 
