@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
+OTHER = "444455556666"
+"""Another account."""
+
 
 @dataclass(frozen=True)
 class Key:
@@ -81,6 +84,20 @@ def test_without_a_key_that_may_not_be_sent_calls_are_denied(everything: Templat
             without = [replace(each, request=lacking(each.request, row.name)) for each in asked]
             assert all(verdict.allowed for verdict in judge(asked, ACCOUNT)), row
             assert not any(verdict.allowed for verdict in judge(without, ACCOUNT)), row
+
+
+def test_each_condition_of_a_trust_policy_refuses_another_account(everything: Templates) -> None:
+    asked = [
+        replace(each, request=replace(each.request, context={**each.request.context, name: value}))
+        for each in trusts(everything)
+        for name, value in {
+            "aws:SourceAccount": OTHER,
+            "aws:SourceArn": f"arn:aws:sagemaker:{REGION}:{OTHER}:any",
+        }.items()
+        if f'"{name}"' in (each.policies.resource or "")
+    ]
+    assert asked
+    assert [each for each, verdict in zip(asked, judge(asked, ACCOUNT), strict=True) if verdict.allowed] == []
 
 
 def identities(templates: Templates) -> Iterator[Decision]:

@@ -84,15 +84,17 @@ def _decisive(wanted: list[tuple[bool, Decision]], verdicts: list[Verdict]) -> s
 
 
 def _without_effect(templates: Templates, wanted: list[tuple[bool, Decision]]) -> list[str]:
-    """The values of conditions, and the denied actions, that can be taken away while every answer stays the same."""
+    """The conditions, their values, and the denied actions that can be taken away while every answer stays the same."""
     changed: list[tuple[str, list[tuple[bool, Decision]]]] = []
     for name, role in templates.roles.items():
-        mine = [each for each in wanted if each[1].principal.endswith(f"/{name}") and each[1].request.context]
+        mine = [each for each in wanted if each[1].principal.endswith(f"/{name}")]
         for policy in role.policies:
-            for part, shorter in _shorter(policy):
-                other = tuple(document(shorter if each is policy else each) for each in role.policies)
+            for part, actions, other in _taken_away(policy):
+                identity = tuple(document(other if each is policy else each) for each in role.policies)
                 asked = [
-                    (denied, replace(each, policies=replace(each.policies, identity=other))) for denied, each in mine
+                    (denied, replace(each, policies=replace(each.policies, identity=identity)))
+                    for denied, each in mine
+                    if each.request.action in actions
                 ]
                 changed.append((f"{name}: {part}", asked))
     verdicts = iter(judge([decision for _, asked in changed for _, decision in asked], ACCOUNT))
@@ -104,18 +106,26 @@ def _without_effect(templates: Templates, wanted: list[tuple[bool, Decision]]) -
     ]
 
 
-def _shorter(policy: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The policy without each of its denied actions, and without each value of a condition with several values."""
+def _taken_away(policy: dict[str, Any]) -> Iterator[tuple[str, list[str], dict[str, Any]]]:
+    """The policy without each of its denied actions, each condition, and each of several values of one.
+
+    A condition without which a statement allows more needs a request that it denies.
+    """
     for number, statement in enumerate(policy["Statement"]):
         places = [["Action"]] if statement["Effect"] == "Deny" else []
         conditions = statement.get("Condition", {})
         places += [["Condition", operator, key] for operator, keys in conditions.items() for key in keys]
-        for place in places:
-            values = reduce(lambda part, key: part[key], place, statement)
-            for value in values if isinstance(values, list) else ():
+        for *outer, last in places:
+            values = reduce(lambda part, key: part[key], outer, statement)[last]
+            parts = values if isinstance(values, list) else []
+            for value in [*parts, *([None] if outer else [])]:
                 copied = copy.deepcopy(policy)
-                reduce(lambda part, key: part[key], place, copied["Statement"][number]).remove(value)
-                yield f"{value} of {json.dumps(statement)}", copied
+                holder = reduce(lambda part, key: part[key], outer, copied["Statement"][number])
+                if value is None:
+                    del holder[last]
+                else:
+                    holder[last].remove(value)
+                yield f"{value or last} of {json.dumps(statement)}", several(statement["Action"]), copied
 
 
 def several(value: Any) -> list[str]:
