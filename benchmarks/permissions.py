@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path += [str(ROOT), str(ROOT / "tests" / "doubles")]
 
 from tests.permissions.judging import Decision, judge  # noqa: E402
-from tests.permissions.recording import Recording, recorded_start  # noqa: E402
+from tests.permissions.recording import Recording, recorder  # noqa: E402
 
 from deployed_fleet import DeployedFleet  # noqa: E402
 
@@ -61,14 +61,13 @@ def main() -> None:
     progress("permissions: a deployment that is not measured ...")
     seconds()
     recordings: dict[str, Recording] = {}
-    start, recorded = LocalAws.start, recorded_start(recordings)
     without, with_recording = [], []
     for number in range(ROUNDS):
         progress(f"permissions: round {number + 1} of {ROUNDS} ...")
         without.append(seconds())
-        LocalAws.start = recorded  # type: ignore[assignment, method-assign]
+        LocalAws.on_call = recorder(recordings)
         with_recording.append(seconds())
-        LocalAws.start = start  # type: ignore[method-assign]
+        LocalAws.on_call = None
     share = 100 * (median(with_recording) / median(without) - 1)
     report("permissions.recording", share, "% more processor time of a deployment", at_most=10)
 

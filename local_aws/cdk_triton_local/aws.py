@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cdk_triton.errors import LocalError
 from cdk_triton_local.clock import Clock
@@ -92,15 +92,15 @@ class LocalAws:
         clock: see the argument.
         faults: those that are injected now.
         time: the time of functions, state machines and jobs.
-        on_call: called with each call of a service before it is answered; None by default. It may be set for all
-            instances, because tests record the calls of any local AWS.
+        on_call: called with each call of a service, before it is answered, of any local AWS; None by default. Tests
+            record the calls.
 
     Raises:
         LocalError: `start` cannot have the port, or this process runs another local AWS: moto's state belongs to the
             process.
     """
 
-    on_call: Callable[[Call], None] | None = None
+    on_call: ClassVar[Callable[[LocalAws, Call], None] | None] = None
 
     def __init__(
         self,
@@ -253,7 +253,6 @@ class LocalAws:
         """
         self.faults = Faults(faults, seed, self._lambdas.roles, lambda: self.time.now, self._role_statements)
         self.time.skips = bool(self.faults)
-        self._routes.on_request = self._read if self.faults or self.on_call is not None else None
         return self.faults
 
     def open_mailbox(self) -> Mailbox:
@@ -285,6 +284,8 @@ class LocalAws:
         """Report the call of a request; returns the error that it gets."""
         from cdk_triton_local.front import key_and_service, read_call
 
+        if not self.faults and LocalAws.on_call is None:
+            return None
         key, service = key_and_service(request)
         call = read_call(self._principals.of_key(key) or CALLER, request, service)
         error = None if call is None else self._reported(call)
@@ -293,8 +294,8 @@ class LocalAws:
         return error
 
     def _reported(self, call: Call) -> ServiceError | None:
-        if self.on_call is not None:
-            self.on_call(call)
+        if LocalAws.on_call is not None:
+            LocalAws.on_call(self, call)
         return self.faults.error(call)
 
     def _await_instances(self) -> None:
@@ -341,6 +342,7 @@ class LocalAws:
         )
         self._routes = Routes(state, signatures, self.log)
         server = Server(self._routes, self._port)
+        self._routes.on_request = self._read
         self._close.append(server.stop)
         self.url = server.url
         variables = self._variables()

@@ -8,7 +8,7 @@ import pytest
 from tests.hosting.conftest import ROOT
 from tests.permissions.demands import demands
 from tests.permissions.judging import denials
-from tests.permissions.recording import Recording, recorded_start
+from tests.permissions.recording import Recording, recorder
 
 from cdk_triton_local import LocalAws
 
@@ -27,7 +27,7 @@ def _judged(request: pytest.FixtureRequest) -> Iterator[None]:
     """Judge the calls of a file at its end, after its local AWS has stopped."""
     recordings: dict[str, Recording] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LocalAws, "start", recorded_start(recordings))
+        patch.setattr(LocalAws, "on_call", recorder(recordings))
         yield
     found = [sentence for recording in recordings.values() for sentence in recording.faults]
     decisions: list[Decision] = []

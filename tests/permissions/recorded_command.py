@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.permissions.judging import Decision, Policies, Request, denials
-from tests.permissions.recording import Recording, recorded_start
+from tests.permissions.recording import Recording, recorder
 
 from cdk_triton.cli import main
 from cdk_triton_local import LocalAws
@@ -41,7 +41,7 @@ def _decision(asked: Mapping[str, Any]) -> Decision:
 
 def _run(file: Path) -> None:
     recordings: dict[str, Recording] = {}
-    LocalAws.start = recorded_start(recordings)  # type: ignore[assignment, method-assign]
+    LocalAws.on_call = recorder(recordings)
     try:
         main()
     finally:

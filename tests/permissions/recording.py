@@ -12,15 +12,15 @@ from tests.permissions.account import Account
 from tests.permissions.judging import Decision, Policies, Request, document
 from tests.permissions.requests import passed_roles, requests_of
 
-from cdk_triton_local import LocalAws
 from cdk_triton_local.process import CALLER, CLOUDFORMATION, ITSELF
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cdk_triton_local import LocalAws
     from cdk_triton_local.process import Call
 
-__all__ = ["Recording", "recorded_start"]
+__all__ = ["Recording", "recorder"]
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -47,7 +47,7 @@ Key = tuple[str, str, str | None, tuple[tuple[str, str | tuple[str, ...]], ...],
 
 
 class Recording:
-    """Collects the different decisions of all calls. Give `add` to `LocalAws.on_call`.
+    """Collects the different decisions of all calls.
 
     Attributes:
         decisions: the decisions about the calls of roles and of services.
@@ -117,16 +117,13 @@ class Recording:
             self.faults[sentence] = None
 
 
-def recorded_start(recordings: dict[str, Recording]) -> Callable[[LocalAws], None]:
-    """`LocalAws.start` that records the calls of each account."""
-    start = LocalAws.start
+def recorder(recordings: dict[str, Recording]) -> Callable[[LocalAws, Call], None]:
+    """A `LocalAws.on_call` that records the calls of each account."""
 
-    def recorded(aws: LocalAws) -> None:
-        recording, account = recordings.setdefault(aws.account, Recording()), Account(aws)
-        aws.on_call = lambda call: recording.add(call, account)
-        start(aws)
+    def record(aws: LocalAws, call: Call) -> None:
+        recordings.setdefault(aws.account, Recording()).add(call, Account(aws))
 
-    return recorded
+    return record
 
 
 def _resource_policy(request: Request, account: Account) -> str | None:

@@ -66,9 +66,7 @@ def echo() -> Echo:
 @pytest.fixture(name="world", scope="module")
 def _world(tmp_path_factory: pytest.TempPathFactory, echo: Echo) -> Iterator[World]:
     """A store with a key, endpoints that it serves, and an asynchronous endpoint with a bucket and a key of its own."""
-    aws = LocalAws(tmp_path_factory.mktemp("aws"), host_factory=lambda _: echo)
-    aws.on_call = lambda _: None  # until a caller is recorded
-    with aws:
+    with LocalAws(tmp_path_factory.mktemp("aws"), host_factory=lambda _: echo) as aws:
         s3 = aws.client("s3")
         for bucket in (ASSETS, "models"):
             s3.create_bucket(Bucket=bucket)
@@ -103,7 +101,7 @@ class Reader:
         for variable, value in self._aws.environment(self._role).items():
             monkeypatch.setenv(variable, value)
         monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-        monkeypatch.setattr(self._aws, "on_call", lambda call: self.recording.add(call, account))
+        monkeypatch.setattr(LocalAws, "on_call", lambda _, call: self.recording.add(call, account))
 
     def faults(self) -> list[str]:
         """The calls that the page does not allow, and what it allows that no call needs."""

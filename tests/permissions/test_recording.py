@@ -24,11 +24,10 @@ READS = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::
 class Recorded:
     """A local AWS whose calls are recorded."""
 
-    def __init__(self, aws: LocalAws) -> None:
+    def __init__(self, aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> None:
         self.aws = aws
         self.recording = Recording()
-        account = Account(aws)
-        aws.on_call = lambda call: self.recording.add(call, account)
+        monkeypatch.setattr(LocalAws, "on_call", lambda aws, call: self.recording.add(call, Account(aws)))
 
     def role(self, *statements: Mapping[str, object]) -> str:
         """The ARN of a new role with these permissions."""
@@ -47,9 +46,9 @@ class Recorded:
 
 
 @pytest.fixture(name="recorded")
-def _recorded(tmp_path: Path) -> Iterator[Recorded]:
+def _recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
     aws = LocalAws(tmp_path, host_factory=lambda _: Mock())
-    recorded = Recorded(aws)
+    recorded = Recorded(aws, monkeypatch)
     with aws:
         yield recorded
 

@@ -58,7 +58,7 @@ class Application(Protocol):
     """The WSGI application that answers a connection's requests, with the parts that answer invocations."""
 
     signatures: Signatures
-    on_request: Callable[[SignedRequest], ServiceError | None] | None
+    on_request: Callable[[SignedRequest], ServiceError | None]
     host: EndpointHost
     submit: Callable[[Invocation], Response]
 
@@ -178,8 +178,7 @@ class _Connection(MotoRequestHandler):
         fault = self._application.signatures.fault(request)
         if fault is not None:
             return ServiceError("InvalidClientTokenId", 403, fault)
-        on_request = self._application.on_request
-        return None if on_request is None else on_request(request)
+        return self._application.on_request(request)
 
     def _send_error(self, error: ServiceError, headers: Mapping[str, str], *, last: bool = False) -> None:
         response = _error_response(error, headers)

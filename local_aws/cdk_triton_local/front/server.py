@@ -93,8 +93,8 @@ class Routes:
 
     Attributes:
         signatures: the argument.
-        on_request: called with each request that is signed correctly, before it is answered; None by default. If it
-            returns an error, this is the answer.
+        on_request: called with each request that is signed correctly, before it is answered. If it returns an error,
+            this is the answer.
         cloudformation: set before the server is started, like the attributes after it, because some need its URL.
     """
 
@@ -117,7 +117,7 @@ class Routes:
         log: Callable[[str], None],
     ) -> None:
         self.signatures = signatures
-        self.on_request: Callable[[SignedRequest], ServiceError | None] | None = None
+        self.on_request: Callable[[SignedRequest], ServiceError | None] = lambda _: None
         self._log = log
         self._moto = moto
         self._mailboxes: dict[str, ResponseMailbox] = {}

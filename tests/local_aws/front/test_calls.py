@@ -28,7 +28,7 @@ def handler(event, context):
 @pytest.fixture(name="calls")
 def _calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     found: list[Call] = []
-    monkeypatch.setattr(LocalAws, "on_call", staticmethod(found.append))
+    monkeypatch.setattr(LocalAws, "on_call", lambda _, call: found.append(call))
     return found
 
 
