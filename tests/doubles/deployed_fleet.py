@@ -8,14 +8,18 @@ import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 
 from cdk_triton import ServingPlatform, TritonMultiModel
+from cdk_triton.cli.fleet import execution
 from cdk_triton.protocol import layout
 from cdk_triton_local.aws import LocalAws
+
+if TYPE_CHECKING:
+    import pytest
 
 __all__ = ["DeployedFleet", "publish_assets"]
 
@@ -78,6 +82,13 @@ class DeployedFleet:
         while (status := client.describe_stacks(StackName="Serving")["Stacks"][0]["StackStatus"]).endswith("PROGRESS"):
             threading.Event().wait(0.02)
         assert status == "CREATE_COMPLETE", client.describe_stack_events(StackName="Serving")["StackEvents"]
+
+    def lead_publisher(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Lead the commands of this process here, as somebody who may publish."""
+        for name, value in self.aws.environment(self.publishes).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.delenv("AWS_PROFILE", raising=False)
+        monkeypatch.setattr(execution, "POLL_SECONDS", 0.02)
 
     def executions(self) -> list[dict[str, Any]]:
         """Every execution that was started, without those of maps."""

@@ -11,7 +11,6 @@ from tests.cli.conftest import Outcome
 
 from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton.artifacts import source_key
-from cdk_triton.cli.fleet import execution
 from cdk_triton.protocol import layout
 from cdk_triton_local.aws import LocalAws
 from deployed_fleet import DeployedFleet
@@ -69,10 +68,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 @pytest.fixture
 def account(deployed: Account, monkeypatch: pytest.MonkeyPatch) -> Account:
     """The deployed publisher, to which the environment of this process leads, as somebody who may publish."""
-    for name, value in deployed.aws.environment(deployed.publishes).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-    monkeypatch.setattr(execution, "POLL_SECONDS", 0.02)
+    deployed.lead_publisher(monkeypatch)
     return deployed
 
 

@@ -15,7 +15,7 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -136,13 +136,16 @@ class Account:
             "--require-approval",
             "never",
         ]
-        return self._run(*command, "--no-notices", "--ci")
+        return self._run(*command, "--no-notices", "--ci", environment=self._environment)
 
     def fleet(self, *arguments: str | Path) -> tuple[int, str]:
-        return self._run(PROGRAM, "fleet", *arguments, *FLEET)
+        """Run a command as somebody who may publish."""
+        publishes = self.aws.environment(f"arn:aws:iam::{self.aws.account}:role/publishes")
+        return self._run(PROGRAM, "fleet", *arguments, *FLEET, environment={**self._environment, **publishes})
 
-    def _run(self, *command: str | Path) -> tuple[int, str]:
-        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
+    @staticmethod
+    def _run(*command: str | Path, environment: Mapping[str, str]) -> tuple[int, str]:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
     def platform(self) -> str:

@@ -16,7 +16,7 @@ from tests.cli.conftest import Outcome, run
 
 from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan
 from cdk_triton.artifacts import artifact_key, source_key
-from cdk_triton.cli.fleet import execution, publishing
+from cdk_triton.cli.fleet import publishing
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.protocol import layout
 from cdk_triton_local.aws import LocalAws
@@ -67,10 +67,7 @@ def _deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 
 @pytest.fixture(name="account")
 def _account(_deployed: Account, monkeypatch: pytest.MonkeyPatch) -> Account:
-    for name, value in _deployed.aws.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-    monkeypatch.setattr(execution, "POLL_SECONDS", 0.02)
+    _deployed.lead_publisher(monkeypatch)
     return _deployed
 
 

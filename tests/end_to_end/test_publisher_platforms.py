@@ -16,7 +16,7 @@ from tests.docs.blocks import of_kind
 
 from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan
 from cdk_triton.artifacts import artifact_key
-from cdk_triton.cli.fleet import execution, publishing
+from cdk_triton.cli.fleet import publishing
 from cdk_triton.protocol import layout
 from cdk_triton_local.aws import LocalAws
 from deployed_fleet import DeployedFleet
@@ -82,11 +82,9 @@ class Account(DeployedFleet):
 def _account(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     directory = tmp_path_factory.mktemp("publisher")
     with LocalAws(directory / "aws") as aws:
-        for name, value in aws.environment().items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.delenv("AWS_PROFILE", raising=False)
-        monkeypatch.setattr(execution, "POLL_SECONDS", 0.02)
-        yield Account(aws, directory)
+        account = Account(aws, directory)
+        account.lead_publisher(monkeypatch)
+        yield account
 
 
 def test_a_manifest_is_published_for_the_platform_that_is_named(messages: Messages, account: Account, run: Any) -> None:

@@ -11,7 +11,6 @@ import pytest
 from tests.cli.conftest import Outcome, run
 
 from cdk_triton import ServingPlatform
-from cdk_triton.cli.fleet import execution
 from cdk_triton.protocol.layout import ARTIFACTS_PREFIX, REHEARSALS
 from cdk_triton_local.aws import LocalAws
 from deployed_fleet import DeployedFleet
@@ -58,10 +57,7 @@ def write(directory: Path, name: str, *, label: str, golden: bool = True, expect
 def _account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeployedFleet]:
     with LocalAws(tmp_path / "aws") as aws:
         fleet = DeployedFleet(aws, tmp_path, PLATFORM, rehearse=True, next_platform=NEXT)
-        for name, value in aws.environment().items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.delenv("AWS_PROFILE", raising=False)
-        monkeypatch.setattr(execution, "POLL_SECONDS", 0.02)
+        fleet.lead_publisher(monkeypatch)
         yield fleet
 
 

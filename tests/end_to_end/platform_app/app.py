@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 
 from cdk_triton import (
@@ -38,7 +39,10 @@ def main(assets: str, output: str) -> None:
         home, stack = (cdk.Stack(app, each, env=PLACE) for each in ("Home", "Serving"))
         store = TritonArtifactStore(home, "Store", builders=[CodeBuildGpuBuilder()])
         fleet = TritonMultiModel(stack, "Fleet", platform=platform, store=store)
-        fleet.add_publisher(recipes=[TensorRTPlan("net")], next_platform=next_platform)
+        publisher = fleet.add_publisher(recipes=[TensorRTPlan("net")], next_platform=next_platform)
+        publisher.grant_publish_all(
+            iam.Role(stack, "Publishes", role_name="publishes", assumed_by=iam.AccountRootPrincipal())
+        )
         endpoint = TritonEndpoint(stack, "Endpoint", model=fleet, ssm_parameter_path="/serving")
         if fails:
             group = logs.LogGroup(stack, "Taken", log_group_name="taken")
