@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -11,9 +12,12 @@ from pathlib import Path
 
 import pytest
 from tools.verify import trial
+from tools.verify.__main__ import clean, main
 from tools.verify.claims import claims
-from tools.verify.experiment import experiment, names
+from tools.verify.experiment import Observation, experiment, names
+from tools.verify.report import report
 
+from cdk_triton.errors import LocalError
 from cdk_triton_local.aws import LocalAws
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +42,54 @@ def test_temporary_files_of_the_cdk_and_of_its_app_are_removed(tmp_path: Path, m
     assert not [*tmp_path.iterdir()]
 
 
+def test_a_report_names_no_account_and_has_one_line_for_each_part() -> None:
+    seen = "AccessDenied: User: arn:aws:sts::123456789012:assumed-role/verify\nis not authorized"
+    observation = Observation("user_id", False, seen)
+
+    text = report(trial.Place(ACCOUNT, "us-east-1", False), [("callers", observation)], claims())
+
+    assert text.endswith(
+        "| `callers/user_id` | **does not hold** | "
+        "AccessDenied: User: arn:aws:sts::ACCOUNT:assumed-role/verify is not authorized |\n"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nothing"], "there is no experiment 'nothing'; there are readings, "),
+        (
+            ["callers", "--report", "none/report.md"],
+            "none/report.md cannot be written; create the directory none first",
+        ),
+    ],
+)
+def test_unusable_arguments_are_refused_before_anything_is_deployed(
+    arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["verify", "run", *arguments, "--test-account", ACCOUNT])
+    with pytest.raises(SystemExit) as raised:
+        main()
+    assert raised.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_cleaning_up_goes_on_after_a_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*_: object) -> None:
+        raise LocalError("cdk destroy ended with status 1")
+
+    monkeypatch.setattr(trial, "run", run)
+    chosen = ("object_writes", "callers")
+    assert clean(chosen, trial.Place(ACCOUNT, "us-east-1", True), trial.Interruptions()) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"{each}: failed: cdk destroy ended with status 1" for each in chosen
+    ]
+
+
 class Aws:
     """The local AWS after `cdk bootstrap`, and the program led to it."""
 
@@ -53,6 +105,7 @@ class Aws:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,
         )
 
     def run(self, *arguments: str) -> tuple[int, str]:
@@ -98,7 +151,7 @@ def test_ctrl_c_in_a_deployment_removes_what_is_there(aws: Aws) -> None:
     for line in process.stdout:
         if "deploying..." in line:
             break
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     rest = process.communicate()[0]
     assert process.returncode == 130, rest
     assert "Interrupted. Cleaning up" in rest

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
-from tools.verify.claims import claims
+from tools.verify.claims import Claim, claims
 from tools.verify.experiment import Observation, experiment, names
 from tools.verify.report import report
 from tools.verify.trial import Interruptions, Place, Trial, place_of
@@ -17,15 +17,13 @@ from cdk_triton.errors import CdkTritonError
 
 
 def listing() -> str:
-    """All claims: what decides each, and what that takes."""
+    """All claims: where each is from, what decides it, and what that takes."""
     lines = []
     rows = claims()
     for row in rows:
-        by = f"experiment {row.experiment}" if row.experiment else "by hand"
-        takes = "" if row.need is None else f" (about {row.need.minutes} minutes, {row.need.dollars:g} USD)"
-        here = f"; judged here by: {row.judged_here}" if row.judged_here else ""
-        lines.append(f"{row.section}: {row.claim}\n    {by}{takes}{here}")
-        lines.append(f"    {row.how_to_check if row.need is None else f'{row.how_to_check}; {row.need.reason}'}")
+        lines += [f"{row.section}: {row.claim}", f"    known from: {row.known_from}", f"    {_decider(row)}"]
+        if row.judged_here:
+            lines.append(f"    judged here by: {row.judged_here}")
     in_code = sum(row.experiment is not None for row in rows)
     judged = sum(row.judged_here is not None for row in rows)
     lines.append(
@@ -33,6 +31,14 @@ def listing() -> str:
         f"{judged} are also judged on this machine"
     )
     return "\n".join(lines)
+
+
+def _decider(row: Claim) -> str:
+    if row.need is not None:
+        takes = f"about {row.need.minutes} minutes, {row.need.dollars:g} USD"
+        return f"by hand ({takes}): {row.how_to_check}; {row.need.reason}"
+    each = experiment(str(row.experiment).partition("/")[0])
+    return f"experiment {row.experiment} (all parts: {each.minutes} minutes, {each.dollars:g} USD): {row.how_to_check}"
 
 
 def plan(chosen: Sequence[str]) -> str:
@@ -77,17 +83,12 @@ def _observations(name: str, trial: Trial, interruptions: Interruptions) -> Iter
 def run(chosen: Sequence[str], place: Place, interruptions: Interruptions, file: Path | None) -> int:
     """Run experiments one after the other, and write the report of those that ended, even if a later one fails."""
     found: list[tuple[str, Observation]] = []
-    status = 0
-    for name in chosen:
-        try:
-            for each in observations(name, place, interruptions):
-                found.append(each)
-        except KeyboardInterrupt:
-            status = 130
-            break
-        except (CdkTritonError, ClientError, BotoCoreError) as error:
-            print(f"{name}: failed: {error}", file=sys.stderr)
-            status = 1
+
+    def observe(name: str) -> None:
+        for each in observations(name, place, interruptions):
+            found.append(each)  # also if a later one fails
+
+    status = _of_each(chosen, observe)
     text = report(place, found, claims())
     print(f"\n{text}")
     if file is not None:
@@ -95,9 +96,46 @@ def run(chosen: Sequence[str], place: Place, interruptions: Interruptions, file:
     return status or int(any(observation.holds is False for _, observation in found))
 
 
+def clean(chosen: Sequence[str], place: Place, interruptions: Interruptions) -> int:
+    """Remove what experiments left behind."""
+
+    def remove(name: str) -> None:
+        with Trial(name, experiment(name), place) as trial, interruptions.put_off():
+            trial.clean()
+
+    return _of_each(chosen, remove)
+
+
+def _of_each(chosen: Sequence[str], action: Callable[[str], None]) -> int:
+    """Do something with each experiment, also after one that failed; returns the status of the command."""
+    status = 0
+    for name in chosen:
+        try:
+            action(name)
+        except KeyboardInterrupt:
+            return 130
+        except (CdkTritonError, ClientError, BotoCoreError) as error:
+            print(f"{name}: failed: {error}", file=sys.stderr)
+            status = 1
+    return status
+
+
+def _name(text: str) -> str:
+    if text not in names():
+        raise ArgumentTypeError(f"there is no experiment {text!r}; there are {', '.join(names())}")
+    return text
+
+
+def _writable(text: str) -> Path:
+    """A file whose directory exists, so that no report is lost at the end."""
+    if not Path(text).parent.is_dir():
+        raise ArgumentTypeError(f"{text} cannot be written; create the directory {Path(text).parent} first")
+    return Path(text)
+
+
 def main() -> int:
     """Run a command; returns 1 if a claim does not hold or an experiment failed, 2 for unusable arguments."""
-    parser = argparse.ArgumentParser(prog="python -m tools.verify", description="Confirms claims of the guide on AWS.")
+    parser = ArgumentParser(prog="python -m tools.verify", description="Confirms claims of the guide on AWS.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="all claims, with what decides them")
     for command, text in (
@@ -106,11 +144,11 @@ def main() -> int:
         ("clean", "remove what an experiment left behind that was killed"),
     ):
         each = commands.add_parser(command, help=text)
-        each.add_argument("experiment", nargs="*" if command == "plan" else "+", choices=[*names(), []])
+        each.add_argument("experiment", nargs="*" if command == "plan" else "+", type=_name)
         if command != "plan":
             each.add_argument("--test-account", required=True, metavar="ID", help="the account that you keep for tests")
         if command == "run":
-            each.add_argument("--report", type=Path, metavar="FILE", help="where the report goes too")
+            each.add_argument("--report", type=_writable, metavar="FILE", help="where the report goes too")
     arguments = parser.parse_args()
     if arguments.command == "list":
         print(listing())
@@ -128,10 +166,7 @@ def main() -> int:
         if arguments.command == "run":
             print(plan(chosen))
             return run(chosen, place, interruptions, arguments.report)
-        for name in chosen:
-            with Trial(name, experiment(name), place) as trial, interruptions.put_off():
-                trial.clean()
-    return 0
+        return clean(chosen, place, interruptions)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,8 @@ def report(place: Place, observations: Iterable[tuple[str, Observation]], claims
     ]
     for name, observation in observations:
         part = f"{name}/{observation.part}"
-        cells = [by_part[part].claim, f"`{part}`", _RESULTS[observation.holds], observation.seen]
+        seen = " ".join(observation.seen.replace(place.account, "ACCOUNT").split())  # messages of services name it
+        cells = [by_part[part].claim, f"`{part}`", _RESULTS[observation.holds], seen]
         lines.append(f"| {' | '.join(each.replace('|', chr(92) + '|') for each in cells)} |")
     return "\n".join(lines) + "\n"
 
