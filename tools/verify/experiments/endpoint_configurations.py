@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import shorten
 from typing import Any
 
 import aws_cdk as cdk
@@ -51,7 +52,7 @@ class _Configurations:
         )
         if not code:
             self._sagemaker.delete_endpoint_config(EndpointConfigName=self._name)
-        return message or code
+        return shorten(message or code, 200, placeholder=" …")  # some messages list every instance type
 
     def variant(self, model: str = "Model", **changes: Any) -> dict[str, Any]:
         """A variant with one instance; `changes` replaces members, and None removes them."""
