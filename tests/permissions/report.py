@@ -1,7 +1,7 @@
-"""Prints what each role of the constructs may do, and what needs it: `python -m tests.permissions.report`.
+"""Prints who gets each role of the constructs, what it may do, and what needs it: `python -m tests.permissions.report`.
 
 The roles are those of `tests/security/everything.py`. The reasons are the rows of demands.toml whose requests a
-statement allows, as the judge decides.
+statement allows, as the judge decides. The policies of resources follow.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +37,32 @@ def report(templates: Templates) -> tuple[list[str], int]:
     for name, role in templates.roles.items():
         if name.startswith(("Calls", "Publishes", "Reads")):  # of callers.py
             continue
-        lines += [f"## {name}", "", "| actions | on | if | needed because |", "|---|---|---|---|"]
+        trusted = [f"{_principal(each)}{_condition(each, ' if ')}" for each in role.trust["Statement"]]
+        lines += [f"## {name}", "", f"Trusts {', '.join(trusted)}.", ""]
+        lines += ["| actions | on | if | needed because |", "|---|---|---|---|"]
         for policy in role.policies:
             for number, statement in enumerate(policy["Statement"]):
                 allows = statement["Effect"] == "Allow"
                 found = reasons[name, document(policy), number] if allows else {"denied, whatever else allows it": None}
                 total, explained = total + 1, explained + bool(found)
-                condition = json.dumps(statement["Condition"]) if "Condition" in statement else ""
-                cells = [_lines(statement["Action"]), _lines(statement["Resource"]), condition, _lines([*found])]
-                lines.append(f"| {' | '.join(cells)} |")
+                cells = [_lines(statement["Action"]), _lines(statement["Resource"]), _condition(statement)]
+                lines.append(f"| {' | '.join([*cells, _lines([*found])])} |")
         lines.append("")
-    return [*lines, f"{explained} of {total} statements are explained."], total - explained
+    lines += ["## Policies of resources", "", "| resource | principal | actions | if |", "|---|---|---|---|"]
+    for arn, policy in templates.resource_policies.items():
+        for statement in policy["Statement"]:
+            actions = f"{'denied: ' if statement['Effect'] == 'Deny' else ''}{_lines(statement['Action'])}"
+            lines.append(f"| {arn} | {_principal(statement)} | {actions} | {_condition(statement)} |")
+    return [*lines, "", f"{explained} of {total} statements of roles are explained."], total - explained
+
+
+def _principal(statement: Mapping[str, Any]) -> str:
+    principal = statement["Principal"]
+    return principal if isinstance(principal, str) else ", ".join(map(str, principal.values()))
+
+
+def _condition(statement: Mapping[str, Any], before: str = "") -> str:
+    return f"{before}{json.dumps(statement['Condition'])}" if "Condition" in statement else ""
 
 
 def _lines(values: Any) -> str:
