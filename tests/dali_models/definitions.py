@@ -164,6 +164,15 @@ CONTRADICTING = {
     "dims of an input by a name": Case(
         "NDIM = 3\n" + pipeline("return fn.external_source(name='A', ndim=NDIM)"), ("CT874",)
     ),
+    "name, type and dims by names with annotations": Case(
+        "NAME: str = 'A'\nKIND: types.DALIDataType = types.FLOAT16\n"
+        + pipeline("ndim: int = 3", "return fn.external_source(name=NAME, dtype=KIND, ndim=ndim)"),
+        ("CT874", "CT874"),
+    ),
+    "type and dims by names of one assignment": Case(
+        pipeline("kind, ndim = types.FLOAT16, 3", "return fn.external_source(name='A', dtype=kind, ndim=ndim)"),
+        ("CT874", "CT874"),
+    ),
     "layout of an input": Case(pipeline("return fn.external_source(name='A', layout='HWC')"), ("CT874",)),
     "type of an output by a name": Case(
         "KIND = types.FLOAT\n"

@@ -29,6 +29,7 @@ from cdk_triton.python_models.reader.arrays import array_shape, array_type
         "np.full(4, 0.5)",
         "np.full((2, 2), 1, np.int16)",
         "np.array([0.5]).astype(np.float16)",
+        "np.array([0.5]).astype(dtype=np.float16)",
         "np.zeros(4).reshape(2, 2)",
         "np.expand_dims(np.array([1]), 0)",
         "np.array([0.5])[None]",

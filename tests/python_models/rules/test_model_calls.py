@@ -105,6 +105,9 @@ def test_requests_that_fit(messages: Messages, write: Write, lines: tuple[str, .
         (("self.model, outputs = `called`, [`X`]", f"{request(model='self.model', outputs='outputs')}.exec()"), []),
         (("name, outputs = `called`, [`X`]", f"{request(model='name', outputs='outputs')}.exec()"), ["CT194"]),
         (("self.model = `called`", f"{request(model='self.model', outputs='[`X`]')}.exec()"), ["CT194"]),
+        (("self.model: str = `called`", f"{request(model='self.model', outputs='[`X`]')}.exec()"), ["CT194"]),
+        (("model: str = `called`", f"{request(model='model', outputs='[`X`]')}.exec()"), ["CT194"]),
+        (("model: str", "model = `called`", f"{request(model='model', outputs='[`X`]')}.exec()"), []),
         (("self.model = `called`", "self.model = each", f"{request(model='self.model', outputs='[`X`]')}.exec()"), []),
     ],
     ids=[
@@ -120,6 +123,9 @@ def test_requests_that_fit(messages: Messages, write: Write, lines: tuple[str, .
         "an attribute among variables",
         "variables that are set together",
         "an attribute",
+        "an attribute with its type",
+        "a variable with its type",
+        "a variable after its type",
         "an attribute that is set twice",
     ],
 )

@@ -42,7 +42,10 @@ def array_type(value: ast.expr, resolved: Callable[[ast.expr], ast.expr]) -> str
         resolved: gives what a variable certainly stands for, as `Variables.unchanged`.
     """
     match resolved(value):
-        case ast.Call(func=ast.Attribute(attr="astype"), args=[kind, *_]):
+        case (
+            ast.Call(func=ast.Attribute(attr="astype"), args=[kind, *_])
+            | ast.Call(func=ast.Attribute(attr="astype"), args=[], keywords=[ast.keyword(arg="dtype", value=kind), *_])
+        ):
             return _named(kind)
         case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)) as call if module in _NUMPY:
             return _made(name, call, resolved)

@@ -34,12 +34,7 @@ def values_set_once(nodes: Iterable[ast.AST]) -> Mapping[str, ast.expr]:
     """
     nodes = list(nodes)
     bound = _bindings(nodes)
-    found = {}
-    for node in nodes:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if bound[name] == 1:
-                found[name] = value
-    return found
+    return {name: value for node in nodes for name, value in _assigned(node) if bound[name] == 1}
 
 
 def attributes_set_once(nodes: Iterable[ast.AST]) -> Mapping[str, ast.Constant]:
@@ -57,8 +52,11 @@ def attributes_set_once(nodes: Iterable[ast.AST]) -> Mapping[str, ast.Constant]:
         match node:
             case ast.Call(func=ast.Name(id="setattr")):
                 return {}
-            case ast.Assign(
-                targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Constant() as value
+            case (
+                ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Constant() as value)
+                | ast.AnnAssign(
+                    target=ast.Attribute(value=ast.Name(id="self"), attr=name), value=ast.Constant() as value
+                )
             ) if set_anywhere[name] == 1:
                 found[name] = value
     return found
@@ -90,12 +88,8 @@ class Variables:
         self._values = {name: value for name, value in (outside or {}).items() if name not in bound}
         self.looped: dict[str, ast.expr] = {}
         for node in self.nodes:
+            self._values |= {name: value for name, value in _assigned(node) if bound[name] == 1}
             match node:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value) if bound[name] == 1:
-                    self._values[name] = value
-                case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
-                    pairs = zip(names, values, strict=False) if _is_plain(names, values) else ()
-                    self._values |= {each.id: value for each, value in pairs if bound[each.id] == 1}
                 case (
                     ast.For(target=ast.Name(id=name), iter=values)
                     | ast.comprehension(target=ast.Name(id=name), iter=values)
@@ -117,6 +111,18 @@ class Variables:
             is_shared = self.loads[value.id] != 1 and _has_elements(found)
             return value if is_shared or value.id in self._reshaped else found
         return found
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """The names that an assignment sets, each with the expression of its value."""
+    match node:
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=ast.expr() as value)
+            | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+        ):
+            yield name, value
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if _is_plain(names, values):
+            yield from ((each.id, value) for each, value in zip(names, values, strict=False))
 
 
 def _has_elements(value: ast.expr) -> bool:
