@@ -308,7 +308,7 @@ class LocalAws:
     def _announce(self, endpoint: Any) -> None:
         """Send the event of an endpoint's new status."""
         name, configuration = endpoint.endpoint_name, endpoint.endpoint_config_name
-        self._events.send(endpoint.arn, name, configuration, endpoint.endpoint_status, self.clock.now)
+        self._events.send(endpoint.arn, name, configuration, endpoint.endpoint_status, self.clock.machine_now)
 
     def _start(self) -> None:
         # moto, Flask and the service models take a second to import, and a process that asks for a status needs none.
@@ -382,7 +382,7 @@ class LocalAws:
             lambda: self.time.now,
         )
         self.metrics = EndpointMetrics(
-            lambda: self.client("cloudwatch", ITSELF), lambda: self.clock.now, state.variant_instances
+            lambda: self.client("cloudwatch", ITSELF), lambda: self.clock.machine_now, state.variant_instances
         )
         state.let_change_instances(functools.partial(change_instances, self.clock))
         monitoring = Monitoring(

@@ -1,4 +1,4 @@
-"""The clock of the local AWS: metrics, alarms, scaling and the waits of an update take its time, not the machine's.
+"""The clock of the local AWS: alarms, scaling and the waits of an update take its time, not the machine's.
 
 Whatever waits is a generator that yields the seconds until it continues. `advance` continues these generators in the
 order of their times, in the thread that calls it, so the same calls have the same result on a slow machine.
@@ -36,6 +36,7 @@ class Clock:
 
     def __init__(self, *, only_moved: bool = False) -> None:
         self._now = time.time()
+        self._gained = 0.0
         self._only_moved = only_moved
         self._due: list[tuple[float, int, Waits, Future[None], bool]] = []
         self._numbers = itertools.count()
@@ -49,6 +50,16 @@ class Clock:
     def now(self) -> float:
         """Seconds since 1970."""
         return self._now
+
+    @property
+    def gained(self) -> float:
+        """The seconds by which it is ahead of the machine's time, because it has hurried."""
+        return self._gained
+
+    @property
+    def machine_now(self) -> float:
+        """The machine's time, in seconds since 1970: what callers of AWS take for the time."""
+        return self._now - self._gained
 
     def open(self) -> None:
         """Let the time pass, also after `close`."""
@@ -82,14 +93,19 @@ class Clock:
         """
         self.start(waits, urgent=True).result()
 
-    def advance(self, seconds: float) -> None:
-        """Move the time forward; returns when everything that was due has been continued."""
+    def advance(self, seconds: float, *, pace: float = 1.0) -> None:
+        """Move the time forward; returns when everything that was due has been continued.
+
+        Args:
+            seconds: how far.
+            pace: how many of these seconds pass in one of the machine.
+        """
         with self._advancing:
             until = self._now + seconds
             while (found := self._next(until)) is not None:
-                self._now = max(self._now, found[0])
+                self._move(max(self._now, found[0]), pace)
                 self._continue(*found[2:4], urgent=found[4])
-            self._now = until
+            self._move(until, pace)
 
     def close(self) -> None:
         """Stop the time; whatever waits fails."""
@@ -108,7 +124,12 @@ class Clock:
             since, before = before, time.monotonic()
             passed = before - since
             # The time that the last `advance` took itself is not multiplied: a slow one would make the next one slower.
-            self.advance(min(passed, 2 * _TICK_SECONDS) * PACE if self._urgent else passed)
+            seconds = min(passed, 2 * _TICK_SECONDS) * PACE if self._urgent else passed
+            self.advance(seconds, pace=seconds / passed)
+
+    def _move(self, until: float, pace: float) -> None:
+        self._gained += (until - self._now) * (1 - 1 / pace)
+        self._now = until
 
     def _next(self, until: float) -> tuple[float, int, Waits, Future[None], bool] | None:
         with self._lock:

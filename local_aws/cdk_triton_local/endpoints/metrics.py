@@ -51,7 +51,7 @@ class EndpointMetrics:
 
     Args:
         client: makes a boto3 CloudWatch client.
-        now: returns the time of the local AWS, in seconds since 1970.
+        now: returns the machine's time, in seconds since 1970, which callers of CloudWatch ask for.
         instances: returns the number of instances of a variant, by the names of its endpoint and its own.
 
     Attributes:
@@ -117,10 +117,11 @@ class EndpointMetrics:
         self.before_publishing()
         with self._lock:
             collected, self._collected = self._collected, {}
-            since, self._since = datetime.fromtimestamp(self._since, UTC), self._now()
+            since, self._since = self._since, self._now()
+        time = datetime.fromtimestamp((since + self._since) / 2, UTC)  # within one period, whatever is rounded
         for namespace in (_INVOCATIONS, _INSTANCES):
             data = [
-                {**_datum(key, values), "Timestamp": since}
+                {**_datum(key, values), "Timestamp": time}
                 for key, values in collected.items()
                 if (key[1] in _OF_INSTANCES) == (namespace == _INSTANCES)
             ]

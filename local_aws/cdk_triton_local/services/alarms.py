@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from cdk_triton.errors import LocalError
+from cdk_triton_local.clock import Clock
 from cdk_triton_local.services.metric_math import Series
 from cdk_triton_local.services.metric_values import MetricValues
 
@@ -96,7 +97,7 @@ def check_alarm(alarm: Mapping[str, Any]) -> None:
             f"the local AWS does not evaluate an alarm with the ComparisonOperator {alarm['ComparisonOperator']}; use "
             f"one of {', '.join(_COMPARISONS)}"
         )
-    _series(alarm, MetricValues(lambda known: (), lambda: 0.0))
+    _series(alarm, MetricValues(lambda known: (), Clock(only_moved=True)))
 
 
 def judge(alarm: Mapping[str, Any], series: Series) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cdk_triton.errors import LocalError
+from cdk_triton_local.clock import Clock
 from cdk_triton_local.services.metric_math import Series, compute
 
 __all__ = ["Datum", "MetricValues"]
@@ -36,28 +36,26 @@ class MetricValues:
     """The metrics that were published since a day.
 
     Args:
-        read: returns everything that was published after the first so many data.
-        now: returns the time, in seconds since 1970.
+        read: returns everything that was published after the first so many data, with the machine's times.
+        clock: the clock of the periods.
     """
 
-    def __init__(self, read: Callable[[int], Sequence[Datum]], now: Callable[[], float]) -> None:
+    def __init__(self, read: Callable[[int], Sequence[Datum]], clock: Clock) -> None:
         self._read = read
-        self._now = now
+        self._clock = clock
         self._known = 0
         self._data: dict[tuple[str, str], list[Datum]] = defaultdict(list)
-        self._lock = threading.Lock()
 
     def refresh(self) -> None:
         """Take in what was published meanwhile, and forget what is older than a day."""
-        oldest = self._now() - _KEPT_SECONDS
-        with self._lock:
-            new = self._read(self._known)
-            self._known += len(new)
-            for datum in new:
-                found = self._data[datum.namespace, datum.name]
-                found.append(datum)
-                if found[0].time < oldest:
-                    found[:] = [each for each in found if each.time >= oldest]
+        oldest = self._clock.now - _KEPT_SECONDS
+        new = self._read(self._known)
+        self._known += len(new)
+        for datum in new:
+            found = self._data[datum.namespace, datum.name]
+            found.append(replace(datum, time=datum.time + self._clock.gained))
+            if found[0].time < oldest:
+                found[:] = [each for each in found if each.time >= oldest]
 
     def of_metric(self, metric: Mapping[str, Any], stat: str, period: float, periods: int) -> Series:
         """The values of a metric in the last complete periods.
@@ -72,7 +70,7 @@ class MetricValues:
             LocalError: the statistic is another one.
         """
         wanted = {(each["Name"], each["Value"]) for each in metric.get("Dimensions") or ()}
-        start = self._now() - period * periods
+        start = self._clock.now - period * periods
         found: list[list[Datum]] = [[] for _ in range(periods)]
         for datum in self._data.get((metric["Namespace"], metric["MetricName"]), ()):
             number = math.floor((datum.time - start) / period)

@@ -45,7 +45,7 @@ class Monitoring:
         self._client = client
         self._publish = publish
         self._log = log
-        self._values = MetricValues(read, lambda: clock.now)
+        self._values = MetricValues(read, clock)
         self._alarms = Alarms(lambda: client("cloudwatch", ITSELF), self._values, self._act, log)
         self._scaling = Scaling(targets, self._values, lambda: clock.now, log)
 

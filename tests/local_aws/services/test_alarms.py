@@ -49,7 +49,7 @@ class Watched:
             {
                 "MetricName": name,
                 "Value": value,
-                "Timestamp": datetime.fromtimestamp(end - period * age + 1, UTC),
+                "Timestamp": datetime.fromtimestamp(end - period * age + 1 - self.aws.clock.gained, UTC),
                 "Dimensions": [{"Name": key, "Value": each} for key, each in dimensions.items()],
             }
             for age, value in enumerate(reversed(values), 1)
@@ -183,6 +183,29 @@ def test_a_period_of_half_a_minute_is_evaluated_every_ten_seconds(watched: Watch
     watched.aws.clock.advance(32)
 
     assert [watched.state(name) for name in ("short", "long")] == ["ALARM", "INSUFFICIENT_DATA"]
+
+
+def test_metrics_have_the_time_of_the_machine_after_the_clock_has_hurried(watched: Watched) -> None:
+    clock = watched.aws.clock
+    began = clock.machine_now
+    watched.alarm("hurried")
+    clock.advance(100, pace=50)  # in two seconds
+
+    watched.aws.metrics.record("hurried", "v", "Invocations", 1)
+    watched.put("hurried", [1.0])
+    clock.advance(60)
+
+    found = watched.cloudwatch.get_metric_statistics(
+        Namespace="AWS/SageMaker",
+        MetricName="Invocations",
+        Dimensions=[{"Name": "EndpointName", "Value": "hurried"}],
+        StartTime=datetime.fromtimestamp(began, UTC),
+        EndTime=datetime.fromtimestamp(began + 63, UTC),
+        Period=60,
+        Statistics=["Sum"],
+    )["Datapoints"]
+    assert [each["Sum"] for each in found] == [1]
+    assert watched.state("hurried") == "ALARM"
 
 
 @pytest.mark.slow
