@@ -386,7 +386,7 @@ class LocalAws:
         )
         state.let_change_instances(functools.partial(change_instances, self.clock))
         monitoring = Monitoring(
-            self.clock, self.client, self.metrics.publish, state.metric_data, state.scalable_targets, self.log
+            self.clock, self.client, self.metrics.publish, state.new_metric_data, state.scalable_targets, self.log
         )
         captured = CapturingHost(self._host_factory(self), lambda role: self.client("s3", role), self.log)
         self._routes.host = host = AsyncHost(

@@ -54,10 +54,10 @@ DIFFERENCES = {
         "start the process again.",
         "A server loads or unloads one model at a time, and never unloads a model that a request waits for. AWS does "
         "not document how SageMaker orders loads.",
-        "Endpoints publish the metrics of invocations and of target models to the local CloudWatch every 5 s, as sums, "
-        "counts and extremes. Only `ModelLatency` has percentiles. The utilization of CPU, GPU, memory and disk is "
-        "missing.",
-        "Asynchronous endpoints also publish `ExpiredRequests`, `InvocationFailures` and, every 5 s, the metrics of "
+        "Endpoints publish the metrics of invocations and of target models to the local CloudWatch every 10 s, as "
+        "sums, counts and extremes. Only `ModelLatency` has percentiles. The utilization of CPU, GPU, memory and disk "
+        "is missing. Metrics are forgotten after a day.",
+        "Asynchronous endpoints also publish `ExpiredRequests`, `InvocationFailures` and, every 10 s, the metrics of "
         "their queue. An instance gets 4 requests at a time unless the configuration sets a number. With zero "
         "instances, the server keeps running, but requests wait.",
         "The answer of an asynchronous request is stored without the container's content type, and a failure as the "

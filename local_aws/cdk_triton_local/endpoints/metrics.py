@@ -2,7 +2,7 @@
 
 Source of names, units and dimensions: SageMaker's developer guide, "Amazon SageMaker AI metrics in Amazon CloudWatch".
 Of most metrics, a datum is the sum, the number and the extremes of some seconds, from which no percentile can be
-computed. Of the latency, single values are published, because alarms look at a percentile of it.
+computed. Of the latency, the distribution is published, because alarms look at a percentile of it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_THE_ENDPOINT: Final = frozenset(
 )
 _OF_INSTANCES: Final = frozenset({"LoadedModelCount"})
 _DISTRIBUTIONS: Final = frozenset({"ModelLatency"})
-_MAX_VALUES: Final = 150  # of a datum (`Values` of PutMetricData); of more, as many are taken at equal distances
+_MAX_VALUES: Final = 150  # of a datum (`Values` of PutMetricData)
 _PER_REQUEST: Final = 500  # PutMetricData takes 1,000 metrics
 
 _Key = tuple[tuple[tuple[str, str], ...], str]
@@ -137,8 +137,15 @@ def _datum(key: _Key, values: list[float]) -> dict[str, Any]:
         "Unit": "Microseconds" if name in _TIMES else "None",
     }
     if name in _DISTRIBUTIONS:
-        step = max(1.0, (len(values) - 1) / (_MAX_VALUES - 1))
-        values = sorted(values)
-        return {**datum, "Values": [values[round(n * step)] for n in range(min(len(values), _MAX_VALUES))]}
+        groups = _groups(sorted(values))
+        return {**datum, "Values": [sum(each) / len(each) for each in groups], "Counts": [len(each) for each in groups]}
     extremes = {"Minimum": min(values), "Maximum": max(values)}
     return {**datum, "StatisticValues": {"Sum": sum(values), "SampleCount": len(values), **extremes}}
+
+
+def _groups(values: list[float]) -> list[list[float]]:
+    """At most `_MAX_VALUES` groups, whose means have the sum, the number and the extremes of all values."""
+    inner, most = values[1:-1], _MAX_VALUES - 2
+    number = min(most, len(inner))
+    middle = [inner[len(inner) * n // number : len(inner) * (n + 1) // number] for n in range(number)]
+    return [values[:1], *middle, *([values[-1:]] if len(values) > 1 else [])]

@@ -3,8 +3,8 @@
 moto's backends belong to the process, so one process holds one local AWS.
 
 * `state` reads moto's state for the rest of the local AWS, and resets it;
-* `corrections` makes every correction; `alarms`, `scaling`, `roles`, `machines`, `objects` and `overwriting` contain
-  some of them;
+* `corrections` makes every correction; `cloudwatch`, `scaling`, `roles`, `machines`, `objects` and `overwriting`
+  contain some of them;
 * `dispatch` finds the service of a request, or names the one that moto does not have; requests to IAM wait for each
   other;
 * `missing` makes the error for an operation that moto does not implement;
@@ -13,6 +13,7 @@ moto's backends belong to the process, so one process holds one local AWS.
 These methods of moto are replaced. A test fails when moto no longer has one of them.
 
 * `moto.cloudwatch.models.CloudWatchBackend.put_metric_alarm`: moto takes a new alarm for OK, and a changed one, too;
+* `moto.cloudwatch.models.CloudWatchBackend.put_metric_data`: moto keeps an object for each value of a distribution;
 * `moto.s3.models.FakeBucket.get_permission`: moto applies a Deny statement without its Condition, so
   `enforce_ssl` would lock every bucket;
 * `moto.s3.models.FakeKey.__getstate__`: moto copies the content of every object of a bucket for each page of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from cdk_triton_local.moto_state.alarms import correct_alarms
+from cdk_triton_local.moto_state.cloudwatch import correct_cloudwatch
 from cdk_triton_local.moto_state.machines import correct_machines
 from cdk_triton_local.moto_state.objects import correct_objects
 from cdk_triton_local.moto_state.overwriting import correct_overwriting
@@ -30,7 +30,7 @@ def correct_moto() -> None:
     replace_method(FakeEndpointConfig, "validate_instance_type", lambda original: _validate_instance_type)
     replace_method(FakeEndpointConfig, "validate_production_variants", _validate_instances)
     replace_method(SageMakerModelBackend, "validate_production_variants", _validate_models)
-    correct_alarms()
+    correct_cloudwatch()
     correct_machines()
     correct_objects()
     correct_overwriting()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from cdk_triton_local.lambdas import FunctionCode
-from cdk_triton_local.moto_state.alarms import metric_data
+from cdk_triton_local.moto_state.cloudwatch import new_metric_data
 from cdk_triton_local.moto_state.corrections import correct_moto
 from cdk_triton_local.moto_state.machines import let_machines_use
 from cdk_triton_local.moto_state.roles import role_statements
@@ -114,9 +114,9 @@ class MotoState:
         variants = [] if found is None else found.production_variants
         return sum(int(each.get("CurrentInstanceCount", 0)) for each in variants if each["VariantName"] == variant)
 
-    def metric_data(self, known: int) -> Sequence[Datum]:
-        """What CloudWatch's PutMetricData has published, without the first `known` data."""
-        return metric_data(self._account, self._region, known)
+    def new_metric_data(self, oldest: float) -> Sequence[Datum]:
+        """What CloudWatch's PutMetricData has published since the last call; older data than `oldest` are forgotten."""
+        return new_metric_data(self._account, self._region, oldest)
 
     def matches(self, pattern: str, event: Mapping[str, Any]) -> bool:
         """Whether an event pattern of EventBridge matches an event."""

@@ -97,7 +97,7 @@ def check_alarm(alarm: Mapping[str, Any]) -> None:
             f"the local AWS does not evaluate an alarm with the ComparisonOperator {alarm['ComparisonOperator']}; use "
             f"one of {', '.join(_COMPARISONS)}"
         )
-    _series(alarm, MetricValues(lambda known: (), Clock(only_moved=True)))
+    _series(alarm, MetricValues(lambda oldest: (), Clock(only_moved=True)))
 
 
 def judge(alarm: Mapping[str, Any], series: Series) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,20 @@ _KEPT_SECONDS: Final = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Datum:
-    """What was published of a metric at a time: single values, or their sum, number and extremes."""
+    """What was published of a metric at a time.
+
+    Attributes:
+        namespace: the namespace of the metric.
+        name: its name.
+        dimensions: names and values.
+        time: seconds since 1970.
+        total: the sum of the values.
+        number: how many values.
+        least: the smallest.
+        most: the largest.
+        values: the single values, from which percentiles are computed; empty if they are not known.
+        counts: how often each of them was counted.
+    """
 
     namespace: str
     name: str
@@ -30,28 +44,28 @@ class Datum:
     number: float
     least: float
     most: float
+    values: Sequence[float]
+    counts: Sequence[float]
 
 
 class MetricValues:
     """The metrics that were published since a day.
 
     Args:
-        read: returns everything that was published after the first so many data, with the machine's times.
+        read: returns what was published since the last call, with the machine's times. Gets the time from which data
+            are needed.
         clock: the clock of the periods.
     """
 
-    def __init__(self, read: Callable[[int], Sequence[Datum]], clock: Clock) -> None:
+    def __init__(self, read: Callable[[float], Sequence[Datum]], clock: Clock) -> None:
         self._read = read
         self._clock = clock
-        self._known = 0
         self._data: dict[tuple[str, str], list[Datum]] = defaultdict(list)
 
     def refresh(self) -> None:
         """Take in what was published meanwhile, and forget what is older than a day."""
         oldest = self._clock.now - _KEPT_SECONDS
-        new = self._read(self._known)
-        self._known += len(new)
-        for datum in new:
+        for datum in self._read(self._clock.machine_now - _KEPT_SECONDS):
             found = self._data[datum.namespace, datum.name]
             found.append(replace(datum, time=datum.time + self._clock.gained))
             if found[0].time < oldest:
@@ -117,6 +131,7 @@ def _statistic(stat: str, data: Sequence[Datum]) -> float | None:
         share = float(stat.removeprefix("p")) / 100
     except ValueError:
         raise LocalError(f"the local AWS does not compute the statistic {stat}") from None
-    # "Statistic sets … percentile statistics only if SampleCount is 1 or Min and Max are equal" (PutMetricData).
-    values = sorted(each.most for each in data if each.least == each.most)
-    return values[max(0, math.ceil(share * len(values)) - 1)] if values else None
+    known = sorted(pair for each in data for pair in zip(each.values, each.counts, strict=True))
+    below = itertools.accumulate(count for _, count in known)
+    rank = share * sum(count for _, count in known)
+    return next((value for (value, _), so_far in zip(known, below, strict=True) if so_far >= rank), None)

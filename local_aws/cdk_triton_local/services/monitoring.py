@@ -37,7 +37,7 @@ class Monitoring:
         clock: Clock,
         client: Callable[[str, str], Any],
         publish: Callable[[], None],
-        read: Callable[[int], Sequence[Datum]],
+        read: Callable[[float], Sequence[Datum]],
         targets: Callable[[], Sequence[Target]],
         log: Callable[[str], None],
     ) -> None:

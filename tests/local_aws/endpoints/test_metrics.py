@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from moto.cloudwatch.models import cloudwatch_backends
 
 if TYPE_CHECKING:
     from cdk_triton_local.aws import LocalAws
@@ -61,3 +62,17 @@ def test_what_is_recorded_of_an_instance_type_is_found_with_and_without_it(local
     assert statistics(local_aws, "pooled", "Invocations")["Sum"] == 1
     assert statistics(local_aws, "pooled", "Invocations", InstanceType="ml.g5.xlarge")["Sum"] == 1
     assert statistics(local_aws, "pooled", "Invocations", InstanceType="ml.g6.xlarge") == {}
+
+
+def test_many_latencies_are_one_datum_with_their_sum_number_and_extremes(local_aws: LocalAws) -> None:
+    busy = [{"Name": "EndpointName", "Value": "busy"}]
+    for number in range(1, 5001):
+        local_aws.metrics.record("busy", "v", "ModelLatency", number / 1e6)
+    local_aws.metrics.publish()
+
+    found = statistics(local_aws, "busy", "ModelLatency")
+
+    assert (found["SampleCount"], found["Minimum"], found["Maximum"]) == (5000, 1, 5000)
+    assert found["Sum"] == pytest.approx(5000 * 5001 / 2)
+    kept = cloudwatch_backends[local_aws.account][local_aws.region].metric_data
+    assert len([each for each in kept if each.filter("AWS/SageMaker", "ModelLatency", busy)]) == 1

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from cdk_triton_local import Clock
 from cdk_triton_local.aws import LocalAws
 
 if TYPE_CHECKING:
@@ -57,3 +59,25 @@ def test_policies_of_several_stacks_come_and_go_at_once(tmp_path: Path, endpoint
         iam = aws.client("iam")
         list(stacks.map(replace_policies, [iam] * 3, ("Search", "Payments", "Speech")))
         assert iam.list_policies(Scope="Local")["Policies"] == []
+
+
+@pytest.mark.slow
+def test_a_metric_is_forgotten_after_a_day(tmp_path: Path, endpoint_double: EndpointDouble) -> None:
+    clock = Clock(only_moved=True)
+    with LocalAws(tmp_path, host_factory=lambda _: endpoint_double, clock=clock) as aws:
+        cloudwatch, now = aws.client("cloudwatch"), datetime.fromtimestamp(clock.now, UTC)
+        for hours in (25, 23):
+            datum: Any = {"MetricName": "m", "Value": hours, "Timestamp": now - timedelta(hours=hours)}
+            cloudwatch.put_metric_data(Namespace="Test", MetricData=[datum])
+
+        clock.advance(10)
+
+        found = cloudwatch.get_metric_statistics(
+            Namespace="Test",
+            MetricName="m",
+            StartTime=now - timedelta(days=3),
+            EndTime=now,
+            Period=60,
+            Statistics=["Sum"],
+        )
+    assert [each["Sum"] for each in found["Datapoints"]] == [23]
