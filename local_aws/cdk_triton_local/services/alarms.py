@@ -6,6 +6,7 @@ moto keeps the alarms and their states.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -30,12 +31,19 @@ _COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 }
 
 
+_ACTIONS: Final = {"ALARM": "AlarmActions", "OK": "OKActions", "INSUFFICIENT_DATA": "InsufficientDataActions"}
+
+
 class Alarms:
     """Brings the alarms to their states, and carries out their actions.
+
+    An action is carried out when the state has changed, also by SetAlarmState. Then, "the alarm continues to invoke the
+    action once per minute" if the action is one of Auto Scaling.
 
     Args:
         client: makes a boto3 CloudWatch client.
         values: the values of metrics.
+        now: returns the time, in seconds since 1970.
         act: carries out an action: its ARN, the alarm as DescribeAlarms returns it, and the evaluated values.
         log: gets a line for each change of a state.
     """
@@ -44,23 +52,29 @@ class Alarms:
         self,
         client: Callable[[], Any],
         values: MetricValues,
+        now: Callable[[], float],
         act: Callable[[str, Mapping[str, Any], Series], None],
         log: Callable[[str], None],
     ) -> None:
         self._client = client
         self._values = values
+        self._now = now
         self._act = act
         self._log = log
+        self._acted: dict[str, tuple[str, float]] = {}  # the state for which an alarm has acted last, and when
 
     def evaluate(self, *, only_short: bool) -> None:
         """Evaluate all alarms, or only those with periods below a minute, which AWS evaluates more often."""
-        for page in self._client().get_paginator("describe_alarms").paginate():
-            for alarm in page["MetricAlarms"]:
-                try:
-                    if not only_short or _period(alarm) < _MINUTE:
-                        self._evaluate(alarm)
-                except Exception as error:  # it may have been deleted, and the others go on
-                    self._log(f"alarm {alarm['AlarmName']} was not evaluated: {error}")
+        pages = self._client().get_paginator("describe_alarms").paginate()
+        alarms = {each["AlarmName"]: each for page in pages for each in page["MetricAlarms"]}
+        self._acted = {name: acted for name, acted in self._acted.items() if name in alarms}
+        for name, alarm in alarms.items():
+            try:
+                self._carry_out(alarm, _given_values(alarm))
+                if not only_short or _period(alarm) < _MINUTE:
+                    self._evaluate(alarm)
+            except Exception as error:  # it may have been deleted, and the others go on
+                self._log(f"alarm {name} was not evaluated: {error}")
 
     def _evaluate(self, alarm: Mapping[str, Any]) -> None:
         name, before = alarm["AlarmName"], alarm["StateValue"]
@@ -71,14 +85,20 @@ class Alarms:
             self._client().set_alarm_state(
                 AlarmName=name, StateValue=after, StateReason=f"Threshold Crossed: the values were {series}."
             )
-        if not alarm.get("ActionsEnabled", True):
+        self._carry_out({**alarm, "StateValue": after}, series[_MORE_PERIODS:], again=True)
+
+    def _carry_out(self, alarm: Mapping[str, Any], values: Series, *, again: bool = False) -> None:
+        """Carry out the actions if the state is another one, and those of Auto Scaling also `again`."""
+        name, state, now = alarm["AlarmName"], alarm["StateValue"], round(self._now())
+        before, when = self._acted.get(name, ("INSUFFICIENT_DATA", now))
+        is_new = state != before
+        if not is_new and (not again or now - when < _MINUTE):
             return
-        kind = {"ALARM": "AlarmActions", "OK": "OKActions", "INSUFFICIENT_DATA": "InsufficientDataActions"}[after]
-        for action in alarm.get(kind) or ():
-            # "the alarm continues to invoke the action once per minute" for Auto Scaling, and for others only on change
-            if after != before or ":autoscaling:" in action:
+        self._acted[name] = state, now
+        for action in alarm.get(_ACTIONS[state], ()) if alarm.get("ActionsEnabled", True) else ():
+            if is_new or ":autoscaling:" in action:
                 try:
-                    self._act(action, {**alarm, "StateValue": after}, series[_MORE_PERIODS:])
+                    self._act(action, alarm, values)
                 except Exception as error:  # a failed action does not change the state
                     self._log(f"alarm {name}: the action {action} failed: {error}")
 
@@ -124,6 +144,12 @@ def judge(alarm: Mapping[str, Any], series: Series) -> str:
     # All values breach, but there are fewer than needed: the alarm goes off "when the oldest available breaching
     # datapoint … is at least as old as the value of Datapoints to Alarm".
     return "ALARM" if ages[-1] >= needed else str(alarm["StateValue"])
+
+
+def _given_values(alarm: Mapping[str, Any]) -> Series:
+    """The values that a scaling policy gets from SetAlarmState: "you must include information in … StateReasonData"."""
+    found: Series = json.loads(alarm.get("StateReasonData") or "{}").get("recentDatapoints", [])
+    return found
 
 
 def _series(alarm: Mapping[str, Any], values: MetricValues) -> Series:

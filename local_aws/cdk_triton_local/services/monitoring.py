@@ -46,7 +46,7 @@ class Monitoring:
         self._publish = publish
         self._log = log
         self._values = MetricValues(read, clock)
-        self._alarms = Alarms(lambda: client("cloudwatch", ITSELF), self._values, self._act, log)
+        self._alarms = Alarms(lambda: client("cloudwatch", ITSELF), self._values, lambda: clock.now, self._act, log)
         self._scaling = Scaling(targets, self._values, lambda: clock.now, log)
 
     def watch(self) -> Waits:

@@ -247,19 +247,44 @@ def test_an_alarm_that_is_not_computed_does_not_stop_the_others(watched: Watched
     watched.cloudwatch.delete_alarms(AlarmNames=["a rate"])
 
 
+class Pager:
+    """A topic, whose messages a queue collects."""
+
+    def __init__(self, aws: LocalAws, name: str) -> None:
+        self._sqs, sns = aws.client("sqs"), aws.client("sns")
+        self.topic = sns.create_topic(Name=name)["TopicArn"]
+        self._url = self._sqs.create_queue(QueueName=name)["QueueUrl"]
+        arn = self._sqs.get_queue_attributes(QueueUrl=self._url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        raw = {"RawMessageDelivery": "true"}
+        sns.subscribe(TopicArn=self.topic, Protocol="sqs", Endpoint=arn, Attributes=raw)
+
+    def states(self) -> list[str]:
+        """The states of which there were messages."""
+        found = self._sqs.receive_message(QueueUrl=self._url, MaxNumberOfMessages=10).get("Messages", [])
+        return [json.loads(each["Body"])["NewStateValue"] for each in found]
+
+
 @pytest.mark.slow
 def test_an_alarm_notifies_its_topic_once(watched: Watched) -> None:
-    topic = watched.aws.client("sns").create_topic(Name="pager")["TopicArn"]
-    sqs = watched.aws.client("sqs")
-    url = sqs.create_queue(QueueName="pager")["QueueUrl"]
-    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    watched.aws.client("sns").subscribe(
-        TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes={"RawMessageDelivery": "true"}
-    )
+    pager = Pager(watched.aws, "pager")
     watched.put("paged", [1.0, 1.0])
-    watched.alarm("paged", AlarmActions=[topic])
+    watched.alarm("paged", AlarmActions=[pager.topic])
 
     watched.aws.clock.advance(120)
 
-    found = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
-    assert [json.loads(each["Body"])["NewStateValue"] for each in found] == ["ALARM"]
+    assert pager.states() == ["ALARM"]
+
+
+@pytest.mark.slow
+def test_a_state_that_somebody_sets_starts_the_actions_until_the_next_evaluation(watched: Watched) -> None:
+    pager = Pager(watched.aws, "tested")
+    watched.aws.clock.advance(65 - watched.aws.clock.now % 60)
+    watched.alarm("tested", AlarmActions=[pager.topic], OKActions=[pager.topic], TreatMissingData="notBreaching")
+
+    for _ in range(2):
+        watched.cloudwatch.set_alarm_state(AlarmName="tested", StateValue="ALARM", StateReason="the test")
+        watched.aws.clock.advance(10)
+    assert (pager.states(), watched.state("tested")) == (["ALARM"], "ALARM")
+
+    watched.aws.clock.advance(60)
+    assert (pager.states(), watched.state("tested")) == (["OK"], "OK")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,11 @@ from cdk_triton_local import Clock, LocalAws
 START_MINUTES = 3
 RATE = 1.0  # requests per second of one instance, as `bench` measures it
 QUEUE = cloudwatch.Metric(namespace="Shop", metric_name="Queue", period=cdk.Duration.minutes(1))
+STEPS = [
+    autoscaling.ScalingInterval(upper=10, change=-1),
+    autoscaling.ScalingInterval(lower=100, change=1),
+    autoscaling.ScalingInterval(lower=500, change=3),
+]
 
 Served = Callable[[str, Callable[[ScalableInstanceCount], object]], "Scaled"]
 
@@ -107,19 +113,75 @@ def test_without_requests_instances_go_one_at_a_time_after_a_cooldown(served: Se
 
 
 def test_steps_add_by_the_size_of_the_breach_and_remove(served: Served) -> None:
-    steps = [
-        autoscaling.ScalingInterval(upper=10, change=-1),
-        autoscaling.ScalingInterval(lower=100, change=1),
-        autoscaling.ScalingInterval(lower=500, change=3),
-    ]
     scaled = served(
         "stepped",
         lambda count: count.scale_on_metric(
-            "Queue", metric=QUEUE, scaling_steps=steps, scale_in_cooldown=cdk.Duration.minutes(10)
+            "Queue", metric=QUEUE, scaling_steps=STEPS, scale_in_cooldown=cdk.Duration.minutes(10)
         ),
     )
     assert scaled.with_queue([50, 150, 150, 50, 50, 50, 50, 600, 600, 50, 50]) == [1, 2, 2, 2, 2, 2, 2, 5, 5, 5, 5]
     assert scaled.with_queue([5] * 12) == [4] * 10 + [3] * 2
+
+
+@pytest.mark.parametrize(
+    ("data", "count"),
+    [
+        pytest.param({"StateReasonData": json.dumps({"recentDatapoints": [600.0]})}, 4, id="with values"),
+        pytest.param({}, 1, id="without"),  # "you must include information in the StateReasonData parameter"
+    ],
+)
+def test_an_alarm_that_somebody_sets_off_takes_the_step_of_the_given_values(
+    aws: LocalAws, served: Served, data: dict[str, str], count: int
+) -> None:
+    scaled = served(
+        f"set-off-{count}", lambda number: number.scale_on_metric("Queue", metric=QUEUE, scaling_steps=STEPS)
+    )
+    cloudwatch = aws.client("cloudwatch")
+    (upper,) = [
+        each["AlarmName"]
+        for each in cloudwatch.describe_alarms()["MetricAlarms"]
+        if f"set-off-{count}" in each["AlarmName"] and each["Threshold"] == 100
+    ]
+    cloudwatch.set_alarm_state(AlarmName=upper, StateValue="ALARM", StateReason="the test", **data)
+
+    assert scaled.under([0]) == [count]
+
+
+def test_an_alarm_with_a_short_period_starts_its_policy_once_a_minute(
+    aws: LocalAws, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scaled = served("short", lambda count: None)
+    monkeypatch.setattr("cdk_triton_local.endpoints.instance_changes.SECONDS", 0.0)
+    arn = aws.client("application-autoscaling").put_scaling_policy(
+        PolicyName="one-more",
+        ServiceNamespace="sagemaker",
+        ResourceId="endpoint/short/variant/AllTraffic",
+        ScalableDimension="sagemaker:variant:DesiredInstanceCount",
+        PolicyType="StepScaling",
+        StepScalingPolicyConfiguration={
+            "AdjustmentType": "ChangeInCapacity",
+            "StepAdjustments": [{"MetricIntervalLowerBound": 0, "ScalingAdjustment": 1}],
+            "Cooldown": 0,
+        },
+    )["PolicyARN"]
+    cloudwatch = aws.client("cloudwatch")
+    cloudwatch.put_metric_alarm(
+        AlarmName="short",
+        Namespace="Shop",
+        MetricName="Short",
+        Statistic="Sum",
+        Period=10,
+        EvaluationPeriods=1,
+        Threshold=1,
+        ComparisonOperator="GreaterThanOrEqualToThreshold",
+        AlarmActions=[arn],
+    )
+    times = [datetime.fromtimestamp(aws.clock.now + 10 * number, UTC) for number in range(30)]
+    cloudwatch.put_metric_data(
+        Namespace="Shop", MetricData=[{"MetricName": "Short", "Value": 1, "Timestamp": time} for time in times]
+    )
+
+    assert scaled.under([0] * 4) == [2, 3, 4, 5]
 
 
 def test_a_schedule_changes_the_limits_and_the_instances(aws: LocalAws, served: Served) -> None:

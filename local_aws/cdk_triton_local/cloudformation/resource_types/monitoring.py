@@ -22,8 +22,8 @@ class Alarm(ResourceType):
     type_name = "AWS::CloudWatch::Alarm"
     note = (
         "The alarm is evaluated every minute, or every 10 seconds if its period is shorter, and its actions on SNS "
-        "topics and scaling policies are carried out. The expressions of this library are computed; others are "
-        "rejected."
+        "topics and scaling policies are carried out; those of SetAlarmState within 10 seconds. The expressions of "
+        "this library are computed; others are rejected."
     )
     modelled = frozenset(
         {
