@@ -30,7 +30,7 @@ def change_instances(
 
     Args:
         clock: the clock of the change.
-        endpoint: moto's endpoint.
+        endpoint: moto's endpoint, which is in service.
         summaries: the summaries of its variants (ProductionVariantSummary).
         wanted: the numbers, by variant.
     """
@@ -40,21 +40,15 @@ def change_instances(
     if not changed:
         return
 
-    def settle() -> None:
-        for summary in changed:
-            summary[_CURRENT] = summary[_DESIRED]
-            if _POOLS in summary:
-                summary[_POOLS] = changed_pools(summary[_POOLS], summary[_CURRENT])
-
-    if getattr(endpoint, _STATUS) != "InService":
-        settle()  # a deployment is under way, and brings these instances too
-        return
     setattr(endpoint, _STATUS, "Updating")
 
     def change() -> Waits:
         if SECONDS:
             yield SECONDS
-        settle()
+        for summary in changed:
+            summary[_CURRENT] = summary[_DESIRED]
+            if _POOLS in summary:
+                summary[_POOLS] = changed_pools(summary[_POOLS], summary[_CURRENT])
         setattr(endpoint, _STATUS, "InService")
 
     clock.start(change(), urgent=True)

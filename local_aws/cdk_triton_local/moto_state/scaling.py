@@ -18,8 +18,8 @@ __all__ = [
     "ChangeInstances",
     "components",
     "correct_scaling",
+    "scaled_resource",
     "scaled_variants",
-    "summary_of",
     "use_change",
 ]
 
@@ -73,7 +73,6 @@ def _register(original: Any) -> Any:
         moto changes none, requires no limits, and checks of ECS services only whether they exist.
         """
         from moto.applicationautoscaling.exceptions import AWSValidationException
-        from moto.sagemaker.models import sagemaker_backends
 
         is_new = r_id not in backend.targets.get(dimension, {})
         if is_new and None in (more["min_capacity"], more["max_capacity"]):
@@ -81,45 +80,58 @@ def _register(original: Any) -> Any:
             raise AWSValidationException(
                 "When you register a new scalable target, you must specify values for the minimum and maximum capacity"
             )
-        if (namespace, dimension) == VARIANTS:
-            _, name, _, variant = r_id.split("/")
-            hosting: Any = sagemaker_backends[backend.account_id][backend.region_name]
-            endpoint = hosting.endpoints.get(name)
-            summary = None if endpoint is None else summary_of(endpoint, variant)
-            if summary is None:
-                raise AWSValidationException(f"SageMaker endpoint variant doesn't exist: {r_id}")
-            # The service uses its own role, whatever role the request names.
-            more["role_arn"] = make_scaling_role(backend.account_id, backend.region_name)
-            target = original(backend, namespace, r_id, dimension, **more)
-            count = min(max(summary.get("DesiredInstanceCount", 1), target.min_capacity), target.max_capacity)
-            hosting.change_instances(endpoint, [summary], {variant: count})
-            return target
-        if (namespace, dimension) == COMPONENTS:
-            return _register_component(backend, r_id, **more)
-        return original(backend, namespace, r_id, dimension, **more)
+        if (namespace, dimension) not in (VARIANTS, COMPONENTS):
+            return original(backend, namespace, r_id, dimension, **more)
+        found = scaled_resource(backend.account_id, backend.region_name, r_id)
+        if found is None:
+            kind = "endpoint variant" if (namespace, dimension) == VARIANTS else "inference component"
+            raise AWSValidationException(f"SageMaker {kind} doesn't exist: {r_id}")
+        # The service uses its own role, whatever role the request names.
+        more["role_arn"] = make_scaling_role(backend.account_id, backend.region_name)
+        register = original if (namespace, dimension) == VARIANTS else _register_component
+        target = register(backend, namespace, r_id, dimension, **more)
+        count, scale = found
+        target.is_pending = count is None  # "auto scaling is blocked while the update operation is in progress"
+        if count is not None and (within := min(max(count, target.min_capacity), target.max_capacity)) != count:
+            scale(within)
+        return target
 
     return register_scalable_target
 
 
-def _register_component(backend: Any, r_id: str, **more: Any) -> Any:
+def scaled_resource(account: str, region: str, resource: str) -> tuple[int | None, Callable[[int], None]] | None:
+    """The number of instances or copies, None while it cannot change, and a function that sets it."""
+    from moto.sagemaker.models import sagemaker_backends
+
+    hosting: Any = sagemaker_backends[account][region]
+    kind, name, *rest = resource.split("/")
+    if kind == "inference-component":
+        state = components(account, region).get(name)
+        return None if state is None else (state.copies if state.status == "InService" else None, state.scale)
+    endpoint = hosting.endpoints.get(name)
+    summary = None if endpoint is None else _summary_of(endpoint, rest[1])
+    if summary is None:
+        return None
+    count = summary.get("CurrentInstanceCount", 0) if endpoint.endpoint_status == "InService" else None
+    return count, lambda wanted: hosting.change_instances(endpoint, [summary], {rest[1]: wanted})
+
+
+def _summary_of(endpoint: Any, variant: str) -> dict[str, Any] | None:
+    """The ProductionVariantSummary of a variant or a shadow of moto's endpoint."""
+    shadows = getattr(endpoint, "shadow_production_variants", None) or ()
+    return next((each for each in (*endpoint.production_variants, *shadows) if each["VariantName"] == variant), None)
+
+
+def _register_component(backend: Any, namespace: str, r_id: str, dimension: str, **more: Any) -> Any:
     """For the copies of an inference component, a dimension that moto does not have."""
-    from moto.applicationautoscaling.exceptions import AWSValidationException
     from moto.applicationautoscaling.models import FakeScalableTarget
 
-    state = components(backend.account_id, backend.region_name).get(r_id.partition("/")[2])
-    if state is None:
-        raise AWSValidationException(f"SageMaker inference component doesn't exist: {r_id}")
-    target = backend.targets.setdefault(COMPONENTS[1], {}).get(r_id)
-    if target is None:
-        more["role_arn"] = make_scaling_role(backend.account_id, backend.region_name)
-        target = FakeScalableTarget(backend, COMPONENTS[0], r_id, COMPONENTS[1], **more)
-        backend.targets[COMPONENTS[1]][r_id] = target
+    targets = backend.targets.setdefault(dimension, {})
+    if r_id in targets:
+        targets[r_id].update(more["min_capacity"], more["max_capacity"], more["suspended_state"])
     else:
-        target.update(more["min_capacity"], more["max_capacity"], more["suspended_state"])
-    count = min(max(state.desired, target.min_capacity), target.max_capacity)
-    if count != state.desired:
-        state.scale(count)
-    return target
+        targets[r_id] = FakeScalableTarget(backend, namespace, r_id, dimension, **more)
+    return targets[r_id]
 
 
 def _validate(original: Any) -> Any:
@@ -167,6 +179,13 @@ def _put_policy(original: Any) -> Any:
 def _put_action(original: Any) -> Any:
     def put_scheduled_action(backend: Any, **action: Any) -> None:
         """PutScheduledAction: "You cannot create a scheduled action until you have registered the resource"."""
+        from moto.applicationautoscaling.exceptions import AWSValidationException
+
+        if action["start_time"] is not None or action["end_time"] is not None:
+            raise AWSValidationException(
+                f"the local AWS does not run the scheduled action {action['scheduled_action_name']}, because it has a "
+                "StartTime or an EndTime; leave them out"
+            )
         _require_target(backend, action["service_namespace"], action["resource_id"], action["scalable_dimension"])
         original(backend, **action)
 
@@ -202,12 +221,6 @@ _CORRECTIONS: dict[str, Callable[[Any], Any]] = {
     "delete_scaling_policy": _delete_policy,
     "describe_scaling_policies": _describe_policies,
 }
-
-
-def summary_of(endpoint: Any, variant: str) -> dict[str, Any] | None:
-    """The ProductionVariantSummary of a variant or a shadow of moto's endpoint."""
-    shadows = getattr(endpoint, "shadow_production_variants", None) or ()
-    return next((each for each in (*endpoint.production_variants, *shadows) if each["VariantName"] == variant), None)
 
 
 def _require_target(backend: Any, namespace: str, resource: str, dimension: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cdk_triton_local.moto_state.scaling import COMPONENTS, VARIANTS, components, summary_of
+from cdk_triton_local.moto_state.scaling import COMPONENTS, VARIANTS, scaled_resource
 from cdk_triton_local.services.scaling import Policy, Schedule, Target
 
 __all__ = ["scalable_targets"]
@@ -20,25 +20,8 @@ def scalable_targets(account: str, region: str) -> Sequence[Target]:
         _target(backend, found, *of_resource)
         for dimension in (VARIANTS[1], COMPONENTS[1])
         for found in list(backend.targets.get(dimension, {}).values())
-        if (of_resource := _resource(account, region, found.resource_id)) is not None
+        if (of_resource := scaled_resource(account, region, found.resource_id)) is not None
     ]
-
-
-def _resource(account: str, region: str, resource: str) -> tuple[int | None, Any] | None:
-    """The number of instances or copies, None while it changes, and a function that sets it."""
-    from moto.sagemaker.models import sagemaker_backends
-
-    hosting: Any = sagemaker_backends[account][region]
-    kind, name, *rest = resource.split("/")
-    if kind == "inference-component":
-        state = components(account, region).get(name)
-        return None if state is None else (state.copies if state.status == "InService" else None, state.scale)
-    endpoint = hosting.endpoints.get(name)
-    summary = None if endpoint is None else summary_of(endpoint, rest[1])
-    if summary is None:
-        return None
-    count = summary.get("CurrentInstanceCount", 0) if endpoint.endpoint_status == "InService" else None
-    return count, lambda wanted: hosting.change_instances(endpoint, [summary], {rest[1]: wanted})
 
 
 def _target(backend: Any, found: Any, count: int | None, scale: Any) -> Target:
@@ -56,6 +39,7 @@ def _target(backend: Any, found: Any, count: int | None, scale: Any) -> Target:
         suspended=found.suspended_state or {},
         policies=list(_policies(backend, place)),
         schedules=list(_schedules(backend, place)),
+        is_pending=found.is_pending,
         count=count,
         scale=scale,
         limit=limit,

@@ -71,6 +71,10 @@ class MetricValues:
             if found[0].time < oldest:
                 found[:] = [each for each in found if each.time >= oldest]
 
+    def is_published(self, metric: Mapping[str, Any]) -> bool:
+        """Whether there are data of a metric, with any dimensions."""
+        return (metric["Namespace"], metric["MetricName"]) in self._data
+
     def of_metric(self, metric: Mapping[str, Any], stat: str, period: float, periods: int) -> Series:
         """The values of a metric in the last complete periods.
 

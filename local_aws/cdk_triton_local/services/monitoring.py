@@ -47,7 +47,7 @@ class Monitoring:
         self._log = log
         self._values = MetricValues(read, clock)
         self._alarms = Alarms(lambda: client("cloudwatch", ITSELF), self._values, lambda: clock.now, self._act, log)
-        self._scaling = Scaling(targets, self._values, lambda: clock.now, log)
+        self._scaling = Scaling(targets, self._values, clock, log)
 
     def watch(self) -> Waits:
         """Watch for ever."""

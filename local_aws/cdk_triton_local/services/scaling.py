@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cdk_triton_local.clock import Clock
 from cdk_triton_local.services.metric_math import Series
 from cdk_triton_local.services.metric_values import MetricValues
 from cdk_triton_local.services.schedules import is_due
@@ -28,7 +30,10 @@ _PREDEFINED: Final = {
     "SageMakerVariantInvocationsPerInstance": "InvocationsPerInstance",
     "SageMakerInferenceComponentInvocationsPerCopy": "InvocationsPerCopy",
 }
-"""The predefined metrics that are published here; the others have no data."""
+"""The predefined metrics that are published here."""
+
+_UTILIZATION: Final = "/aws/sagemaker/Endpoints"
+"""The namespace of metrics that are not published here, unless somebody does it."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ class Target:
         suspended: its SuspendedState.
         policies: its policies.
         schedules: its scheduled actions.
+        is_pending: its limits were set while its number could not change.
         count: the number of instances or copies; None while it changes.
         scale: sets this number.
         limit: sets minimum and maximum.
@@ -75,9 +81,23 @@ class Target:
     suspended: Mapping[str, bool]
     policies: Sequence[Policy]
     schedules: Sequence[Schedule]
+    is_pending: bool
     count: int | None
     scale: Callable[[int], None]
     limit: Callable[[int | None, int | None], None]
+
+
+@dataclass
+class _Activity:
+    """What a step policy has done last.
+
+    Attributes:
+        change: the instances that it has added, within one cooldown together; a negative number has been removed.
+        until: the end of its cooldown; infinite while instances start or stop.
+    """
+
+    change: int
+    until: float
 
 
 class Scaling:
@@ -86,7 +106,7 @@ class Scaling:
     Args:
         targets: reads the scalable targets.
         values: the values of metrics.
-        now: returns the time, in seconds since 1970.
+        clock: the clock of cooldowns. Schedules follow the machine's time.
         log: gets a line for each change.
     """
 
@@ -94,31 +114,43 @@ class Scaling:
         self,
         targets: Callable[[], Sequence[Target]],
         values: MetricValues,
-        now: Callable[[], float],
+        clock: Clock,
         log: Callable[[str], None],
     ) -> None:
-        self._targets = targets
+        self._read_targets = targets
         self._values = values
-        self._now = now
+        self._clock = clock
         self._log = log
-        self._out: dict[str, float] = {}  # when a policy last scaled out and in, by its ARN
+        self._minute = round(clock.machine_now) // _MINUTE
+        self._out: dict[str, float] = {}  # when a tracking policy last scaled out and in, by its ARN
         self._in: dict[str, float] = {}
+        self._steps: dict[str, _Activity] = {}  # of step policies, by their ARN
 
     def evaluate(self) -> None:
         """Run the schedules that are due, and then follow the metrics."""
+        before, self._minute = self._minute, round(self._clock.machine_now) // _MINUTE
+        minutes = range(before + 1, self._minute + 1)
         for target in self._targets():
+            with self._logged(target):
+                if target.is_pending and target.count is not None:
+                    target.limit(None, None)
             for schedule in () if target.suspended.get("ScheduledScalingSuspended") else target.schedules:
-                try:
-                    if is_due(schedule.expression, schedule.zone, schedule.created, round(self._now())):
+                with self._logged(target):
+                    times = (minute * _MINUTE for minute in minutes)
+                    if any(is_due(schedule.expression, schedule.zone, schedule.created, time) for time in times):
                         self._log(f"scaling of {target.resource}: schedule {schedule.name}")
                         target.limit(schedule.least, schedule.most)
-                except Exception as error:  # the other schedules are due, too
-                    self._log(f"scaling of {target.resource}: {error}")
         for target in self._targets():
-            try:
+            with self._logged(target):
                 self._follow(target)
-            except Exception as error:  # the other targets scale, too
-                self._log(f"scaling of {target.resource}: {error}")
+
+    @contextmanager
+    def _logged(self, target: Target) -> Iterator[None]:
+        """Log an error, because other targets and schedules scale, too."""
+        try:
+            yield
+        except Exception as error:
+            self._log(f"scaling of {target.resource}: {error}")
 
     def step(self, arn: str, alarm: Mapping[str, Any], series: Series) -> None:
         """Carry out a step policy.
@@ -128,65 +160,98 @@ class Scaling:
             alarm: the alarm that has gone off.
             series: the values that the alarm has evaluated.
         """
+        values = [value for value in series if value is not None]
         for target in self._targets():
             for policy in target.policies:
-                if policy.arn == arn and target.count is not None:
-                    self._take_step(target, policy, alarm, [value for value in series if value is not None])
+                if policy.arn == arn and target.count is not None and values:
+                    self._take_step(target, policy, alarm["Threshold"], values)
 
-    def _take_step(self, target: Target, policy: Policy, alarm: Mapping[str, Any], values: Sequence[float]) -> None:
+    def _targets(self) -> Sequence[Target]:
+        """The targets; where no instances start or stop any more, the cooldowns of step policies begin."""
+        targets = self._read_targets()
+        for policy in (policy for target in targets if target.count is not None for policy in target.policies):
+            activity = self._steps.get(policy.arn)
+            if activity is not None and activity.until == math.inf:
+                activity.until = self._clock.now + float(policy.body.get("Cooldown", _COOLDOWN))
+        return targets
+
+    def _take_step(self, target: Target, policy: Policy, threshold: float, values: Sequence[float]) -> None:
+        """Within a cooldown, a larger step adds what the policy has not yet added, and nothing is removed."""
         count, body = target.count or 0, policy.body
         kind = body.get("MetricAggregationType", "Average")
-        if not values:
-            return
         value = sum(values) / len(values) if kind == "Average" else (min if kind == "Minimum" else max)(values)
-        change = next((_change(body, step, count) for step in _steps(body, value - alarm["Threshold"])), 0)
-        cooldown = float(body.get("Cooldown", _COOLDOWN))
-        last = max(self._out.get(policy.arn, 0), self._in.get(policy.arn, 0))
-        if change and self._now() - last >= cooldown:
-            self._set(target, count + change, [policy])
+        wanted = count + next((_change(body, step, count) for step in _steps(body, value - threshold)), 0)
+        last = self._steps.get(policy.arn, _Activity(0, -math.inf))
+        added = 0
+        if self._clock.now < last.until:
+            added = max(last.change, 0)
+            wanted = max(wanted if body["AdjustmentType"] == "ExactCapacity" else wanted - added, count)
+        if change := self._set(target, wanted, [policy]):
+            self._steps[policy.arn] = _Activity(change + added if change > 0 else change, math.inf)
 
     def _follow(self, target: Target) -> None:
-        """The largest number of a policy that adds counts; instances are removed if all policies agree."""
-        tracking = [policy for policy in target.policies if policy.is_tracking]
-        if target.count is None or not tracking:
+        """Add what the policy with the largest number wants, or remove if all that may remove are ready to."""
+        tracking = [
+            (policy, series)
+            for policy in target.policies
+            if policy.is_tracking and (series := self._series(target, policy)) is not None
+        ]
+        if target.count is None:
             return
-        adding = [(wanted, policy) for policy in tracking if (wanted := self._wanted_out(target, policy)) is not None]
-        less = [self._wanted_in(target, policy) for policy in tracking]
-        removing = [wanted for wanted in less if wanted is not None]
+        adding = [
+            (wanted, policy)
+            for policy, series in tracking
+            if (wanted := self._wanted_out(target, policy, series)) is not None
+        ]
+        # "only if all of the target tracking policies (with the scale-in portion enabled) are ready to scale in"
+        removers = [each for each in tracking if not each[0].body.get("DisableScaleIn")]
+        removing = [wanted for each in removers if (wanted := self._wanted_in(target, *each)) is not None]
         if adding:
-            self._set(target, max(wanted for wanted, _ in adding), [policy for _, policy in adding])
-        elif len(removing) == len(less):
+            policies = [policy for _, policy in adding]
+            change = self._set(target, max(wanted for wanted, _ in adding), policies)
+        elif removers and len(removing) == len(removers):
+            policies = [policy for policy, _ in removers]
             # "more gradually" than it adds; here, one at a time
-            self._set(target, max(target.count - 1, *removing), tracking)
+            change = self._set(target, max(target.count - 1, *removing), policies)
+        else:
+            return
+        if change:
+            (self._out if change > 0 else self._in).update((policy.arn, self._clock.now) for policy in policies)
 
-    def _wanted_out(self, target: Target, policy: Policy) -> int | None:
-        goal, count = float(policy.body["TargetValue"]), target.count or 0
-        values = self._series(target, policy)[-_OUT_PERIODS:]
-        if self._now() - self._out.get(policy.arn, 0) < float(policy.body.get("ScaleOutCooldown", _COOLDOWN)):
+    def _wanted_out(self, target: Target, policy: Policy, series: Series) -> int | None:
+        goal, count, values = float(policy.body["TargetValue"]), target.count or 0, series[-_OUT_PERIODS:]
+        if self._clock.now - self._out.get(policy.arn, 0) < float(policy.body.get("ScaleOutCooldown", _COOLDOWN)):
             return None
         if any(value is None or value <= goal for value in values):
             return None
         return max(count, math.ceil(max(count, 1) * (values[-1] or 0) / goal - 1e-9))
 
-    def _wanted_in(self, target: Target, policy: Policy) -> int | None:
+    def _wanted_in(self, target: Target, policy: Policy, series: Series) -> int | None:
         goal, count = float(policy.body["TargetValue"]), target.count or 0
-        values = self._series(target, policy)
         last = max(self._out.get(policy.arn, 0), self._in.get(policy.arn, 0))
-        if self._now() - last < float(policy.body.get("ScaleInCooldown", _COOLDOWN)):
+        if self._clock.now - last < float(policy.body.get("ScaleInCooldown", _COOLDOWN)):
             return None
-        if policy.body.get("DisableScaleIn") or any(value is None or value >= _IN_SHARE * goal for value in values):
+        # Also without data: "a target tracking scaling policy does not scale in when the state … is INSUFFICIENT_DATA"
+        if any(value is None or value >= _IN_SHARE * goal for value in series):
             return None
-        return math.ceil(count * (values[-1] or 0) / goal - 1e-9)
+        return math.ceil(count * (series[-1] or 0) / goal - 1e-9)
 
-    def _series(self, target: Target, policy: Policy) -> Series:
+    def _series(self, target: Target, policy: Policy) -> Series | None:
+        """The values of a policy's metric; None if SageMaker publishes it, but the local AWS does not."""
         predefined = policy.body.get("PredefinedMetricSpecification", {}).get("PredefinedMetricType")
         custom = policy.body.get("CustomizedMetricSpecification", {})
-        if predefined is None and custom.get("Metrics"):
-            return self._values.of_queries(custom["Metrics"], _IN_PERIODS, _MINUTE)
         if predefined is None:
+            queries = custom.get("Metrics", ())
+            metrics = (
+                [each["MetricStat"]["Metric"] for each in queries if "MetricStat" in each] if queries else [custom]
+            )
+            if not any(each["Namespace"] != _UTILIZATION or self._values.is_published(each) for each in metrics):
+                return None
+            if queries:
+                return self._values.of_queries(queries, _IN_PERIODS, _MINUTE)
             return self._values.of_metric(custom, custom["Statistic"], _MINUTE, _IN_PERIODS)
         if predefined not in _PREDEFINED:
-            return [None] * _IN_PERIODS
+            return None
         names = target.resource.split("/")
         dimensions = {"EndpointName": names[1], "VariantName": names[3]} if len(names) > 2 else {}
         dimensions = dimensions or {"InferenceComponentName": names[1]}
@@ -198,17 +263,20 @@ class Scaling:
         # Without requests, SageMaker sends zeros ("Edit a scaling policy" in its developer guide).
         return [value or 0 for value in self._values.of_metric(metric, "Sum", _MINUTE, _IN_PERIODS)]
 
-    def _set(self, target: Target, wanted: int, policies: Sequence[Policy]) -> None:
+    def _set(self, target: Target, wanted: int, policies: Sequence[Policy]) -> int:
+        """Set a number within the limits, and return how many instances that adds."""
         count = target.count or 0
-        wanted = min(max(wanted, target.least), target.most)
-        direction = "Out" if wanted > count else "In"
-        if wanted == count or target.suspended.get(f"DynamicScaling{direction}Suspended"):
-            return
+        within = min(max(wanted, target.least), target.most)
+        direction = "Out" if within > count else "In"
+        if within == count or target.suspended.get(f"DynamicScaling{direction}Suspended"):
+            return 0
         names = ", ".join(policy.name for policy in policies)
-        self._log(f"scaling of {target.resource}: {count} -> {wanted} because of {names}")
-        target.scale(wanted)
-        for policy in policies:
-            (self._out if wanted > count else self._in)[policy.arn] = self._now()
+        self._log(f"scaling of {target.resource}: {count} -> {within} because of {names}")
+        target.scale(within)
+        for policy in target.policies if within > count else ():
+            if policy.arn in self._steps and self._steps[policy.arn].change < 0:
+                del self._steps[policy.arn]  # "the cooldown period for the scale-in activity stops"
+        return within - count
 
 
 def _steps(body: Mapping[str, Any], difference: float) -> Iterator[Mapping[str, Any]]:

@@ -64,6 +64,10 @@ class Served:
             threading.Event().wait(0.01)
         raise AssertionError(f"the endpoint still changes: {found}")
 
+    def instances(self) -> int:
+        (variant,) = self._sagemaker.describe_endpoint(EndpointName="e")["ProductionVariants"]
+        return int(variant["DesiredInstanceCount"])
+
     def _configuration(self) -> str:
         name = f"c{next(self._versions)}"
         variant = {"VariantName": "v", "ModelName": "m", "InstanceType": "ml.g5.xlarge", "InitialInstanceCount": 4}
@@ -165,3 +169,22 @@ def test_an_update_that_is_stopped_leaves_the_old_configuration(
     assert (found["EndpointStatus"], found["EndpointConfigName"]) == ("InService", before)
     assert reason in found["FailureReason"]
     assert served.host.shares[-1] == 0
+
+
+def test_limits_that_change_during_an_update_are_kept_after_it(served: Served) -> None:
+    """SageMaker rejects the change meanwhile: "auto scaling is blocked while the update operation is in progress"."""
+    served.update(blue_green(Type="ALL_AT_ONCE"))
+    served.aws.client("application-autoscaling").register_scalable_target(
+        ServiceNamespace="sagemaker",
+        ResourceId="endpoint/e/variant/v",
+        ScalableDimension="sagemaker:variant:DesiredInstanceCount",
+        MinCapacity=6,
+        MaxCapacity=8,
+    )
+    assert served.instances() == 4
+    served.after(120)
+    served.settled()
+
+    served.after(60)
+
+    assert served.instances() == 6

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -18,7 +19,7 @@ from cdk_triton import TritonEndpoint, TritonVariant
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.local_aws.conftest import Deployer
+    from tests.local_aws.conftest import Deployer, Rejected
 
     from cdk_triton_local.aws import LocalAws
     from golden_messages import Messages
@@ -336,6 +337,21 @@ def test_what_is_not_registered_has_no_policies_and_no_schedules(scaling: Scalin
         scaling.client.deregister_scalable_target(**unknown)
     with pytest.raises(ClientError, match="ObjectNotFoundException"):
         scaling.client.delete_scaling_policy(**unknown, PolicyName="p")
+
+
+@pytest.mark.parametrize("limit", ["StartTime", "EndTime"])
+def test_a_scheduled_action_that_begins_or_ends_at_a_time_is_rejected(
+    scaling: Scaling, unscaled: str, rejected: Rejected, limit: str
+) -> None:
+    with rejected("ValidationException"):
+        scaling.client.put_scheduled_action(
+            **NAMES,
+            ResourceId=unscaled,
+            ScheduledActionName="sale",
+            Schedule="rate(1 hour)",
+            ScalableTargetAction={"MinCapacity": 1},
+            **{limit: datetime(2026, 12, 1, tzinfo=UTC)},
+        )
 
 
 @pytest.mark.parametrize(

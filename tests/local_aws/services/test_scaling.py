@@ -18,9 +18,10 @@ from tests.local_aws.models import Model
 
 from cdk_triton import TritonEndpoint
 from cdk_triton.cli.estimate.model import simulate
-from cdk_triton.cli.estimate.policies import Policy
+from cdk_triton.cli.estimate.policies import Policy, of_app
 from cdk_triton.cli.estimate.trace import Instance
 from cdk_triton.hosting.endpoints.scaling.instance_count import ScalableInstanceCount
+from cdk_triton.hosting.endpoints.variants.metrics import EndpointMetrics
 from cdk_triton_local import Clock, LocalAws
 
 START_MINUTES = 3
@@ -59,7 +60,7 @@ class Scaled:
         if load:
             self._aws.metrics.record(self._name, "AllTraffic", "InvocationsPerInstance", load)
         if length is not None:
-            time = datetime.fromtimestamp(self._aws.clock.now, UTC)
+            time = datetime.fromtimestamp(self._aws.clock.machine_now, UTC)
             datum: Any = {"MetricName": "Queue", "Value": length, "Timestamp": time}
             self._aws.client("cloudwatch").put_metric_data(Namespace="Shop", MetricData=[datum])
         self._aws.clock.advance(60)
@@ -119,8 +120,59 @@ def test_steps_add_by_the_size_of_the_breach_and_remove(served: Served) -> None:
             "Queue", metric=QUEUE, scaling_steps=STEPS, scale_in_cooldown=cdk.Duration.minutes(10)
         ),
     )
-    assert scaled.with_queue([50, 150, 150, 50, 50, 50, 50, 600, 600, 50, 50]) == [1, 2, 2, 2, 2, 2, 2, 5, 5, 5, 5]
-    assert scaled.with_queue([5] * 12) == [4] * 10 + [3] * 2
+    # Within the five minutes after the second instance has started, the larger step adds only two more.
+    assert scaled.with_queue([50, 150, 50, 50, 600, 600, 600, 50]) == [1, 2, 2, 2, 4, 4, 4, 4]
+    assert scaled.with_queue([5] * 15) == [3] * 13 + [2] * 2
+    # An addition does not wait for the end of the other cooldown, and ends it.
+    assert scaled.with_queue([5, 600, 5, 5, 5]) == [2, 5, 5, 5, 4]
+
+
+def test_steps_are_taken_as_estimate_predicts_them(served: Served, tmp_path: Path) -> None:
+    loads = [20.0] * 2 + [100.0] * 6 + [250.0] * 12 + [400.0] * 5 + [20.0] * 5
+
+    def scale(count: ScalableInstanceCount) -> None:
+        metric = EndpointMetrics(endpoint_name="foreseen", variant_name="AllTraffic").metric_invocations_per_instance()
+        count.scale_on_metric("Requests", metric=metric, scaling_steps=STEPS)
+
+    scaled = served("foreseen", scale)
+    ((policy,), _) = of_app(tmp_path)
+    instance = Instance(requests=60 * RATE, gpu_percent=None, start_minutes=START_MINUTES)
+    predicted = simulate(loads, datetime(2026, 11, 30, tzinfo=UTC), policy, instance)
+
+    assert scaled.under(loads) == list(predicted.paid)
+    assert set(predicted.paid) == {1, 2, 3, 4}
+
+
+WITHOUT_DATA = {"Namespace": "Shop", "MetricName": "None", "Statistic": "Average"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "counts"),
+    [
+        pytest.param({"CustomizedMetricSpecification": WITHOUT_DATA}, {3}, id="without data"),
+        pytest.param({"CustomizedMetricSpecification": WITHOUT_DATA, "DisableScaleIn": True}, {3, 2}, id="disabled"),
+        pytest.param(
+            {"CustomizedMetricSpecification": {**WITHOUT_DATA, "Namespace": "/aws/sagemaker/Endpoints"}},
+            {3, 2},
+            id="not published here",
+        ),
+    ],
+)
+def test_instances_are_removed_if_all_policies_that_may_remove_them_are_ready(
+    aws: LocalAws, served: Served, request: pytest.FixtureRequest, policy: dict[str, Any], counts: set[int]
+) -> None:
+    name = request.node.callspec.id.replace(" ", "-")
+    scaled = served(name, lambda count: count.scale_on_invocations("Requests", max_requests_per_second=RATE))
+    aws.client("application-autoscaling").put_scaling_policy(
+        PolicyName="other",
+        ServiceNamespace="sagemaker",
+        ResourceId=f"endpoint/{name}/variant/AllTraffic",
+        ScalableDimension="sagemaker:variant:DesiredInstanceCount",
+        PolicyType="TargetTrackingScaling",
+        TargetTrackingScalingPolicyConfiguration={"TargetValue": 1, **policy},
+    )
+
+    assert set(scaled.under([80.0] * 3 + [0.0] * 17)[3:]) == counts
 
 
 @pytest.mark.parametrize(
@@ -176,7 +228,7 @@ def test_an_alarm_with_a_short_period_starts_its_policy_once_a_minute(
         ComparisonOperator="GreaterThanOrEqualToThreshold",
         AlarmActions=[arn],
     )
-    times = [datetime.fromtimestamp(aws.clock.now + 10 * number, UTC) for number in range(30)]
+    times = [datetime.fromtimestamp(aws.clock.machine_now + 10 * number, UTC) for number in range(30)]
     cloudwatch.put_metric_data(
         Namespace="Shop", MetricData=[{"MetricName": "Short", "Value": 1, "Timestamp": time} for time in times]
     )
@@ -184,10 +236,15 @@ def test_an_alarm_with_a_short_period_starts_its_policy_once_a_minute(
     assert scaled.under([0] * 4) == [2, 3, 4, 5]
 
 
-def test_a_schedule_changes_the_limits_and_the_instances(aws: LocalAws, served: Served) -> None:
-    soon = datetime.fromtimestamp(aws.clock.now + 180, UTC)
+@pytest.mark.parametrize("gained", [0, 118])
+def test_a_schedule_changes_the_limits_and_the_instances_at_the_time_of_the_machine(
+    aws: LocalAws, served: Served, gained: int
+) -> None:
+    name = f"scheduled-{gained}"
+    aws.clock.advance(120, pace=120 / (120 - gained))
+    soon = datetime.fromtimestamp(aws.clock.machine_now + 180, UTC)
     scaled = served(
-        "scheduled",
+        name,
         lambda count: count.scale_on_schedule(
             "Morning",
             schedule=autoscaling.Schedule.cron(hour=str(soon.hour), minute=str(soon.minute)),
@@ -196,6 +253,6 @@ def test_a_schedule_changes_the_limits_and_the_instances(aws: LocalAws, served: 
     )
     assert scaled.under([0.0] * 5) == [1, 1, 4, 4, 4]
     (target,) = aws.client("application-autoscaling").describe_scalable_targets(
-        ServiceNamespace="sagemaker", ResourceIds=["endpoint/scheduled/variant/AllTraffic"]
+        ServiceNamespace="sagemaker", ResourceIds=[f"endpoint/{name}/variant/AllTraffic"]
     )["ScalableTargets"]
     assert (target["MinCapacity"], target["MaxCapacity"]) == (4, 8)

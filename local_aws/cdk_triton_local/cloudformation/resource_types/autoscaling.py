@@ -29,7 +29,7 @@ class ScalableTarget(ResourceType):
     note = (
         "The target is registered with its limits and scheduled actions, if the endpoint has the variant. The "
         "registration brings the variant's number of instances within the limits, and so does a scheduled action. A "
-        "schedule with `L`, `W` or `#` does not run."
+        "schedule with `L`, `W` or `#` does not run, and an action with a `StartTime` or `EndTime` is rejected."
     )
     modelled = frozenset(
         {*_TARGET, "MaxCapacity", "MinCapacity", "RoleARN", "ScheduledActions", "SuspendedState", "Tags"}
@@ -78,8 +78,8 @@ class ScalingPolicy(ResourceType):
 
     type_name = "AWS::ApplicationAutoScaling::ScalingPolicy"
     note = (
-        "Target tracking and step policies change the number of instances or copies. Policies on metrics that are not "
-        "published here do nothing."
+        "Target tracking and step policies change the number of instances or copies. A policy on a metric of SageMaker "
+        "that is not published here is left out."
     )
     modelled = frozenset(
         {
