@@ -364,6 +364,18 @@ def test_a_function_that_never_answers_fails_after_the_service_timeout(deployer:
     assert "CloudFormation did not receive a response from your Custom Resource" in failure(deployer, name)
 
 
+def test_a_function_that_fails_without_a_response_says_why(deployer: Deployer) -> None:
+    name = deployer.new_name()
+    broken = PLAIN.replace(
+        "def handler(event, context):",
+        "def handler(event, context):\n    if event['RequestType'] == 'Create': raise ValueError('no such model')",
+    )
+    deployer.deploy(plain(broken), name)
+    reason = failure(deployer, name)
+    assert "CloudFormation did not receive a response from your Custom Resource" in reason
+    assert "no such model" in reason
+
+
 def test_a_function_that_cannot_run_here_is_rejected_before_anything_is_created(
     deployer: Deployer, rejected: Rejected
 ) -> None:

@@ -179,12 +179,11 @@ class _Exchange:
             answer = self._first(mailbox) if failure is None else mailbox.wait(0)
         finally:
             mailbox.close()
-        if answer is None and failure is not None:
-            return {**self._request, "Status": "FAILED", "Reason": str(failure)}
         if answer is None:
+            cause = "" if failure is None else f" {failure}"
             raise LocalError(
                 "CloudFormation did not receive a response from your Custom Resource. Please check your logs for "
-                f"requestId [{self._request['RequestId']}]."
+                f"requestId [{self._request['RequestId']}].{cause}"
             )
         return answer
 
