@@ -388,7 +388,7 @@ ROWS: list[tuple[str, App, App, Effects]] = [
         {BUCKET: "in place"},
     ),
     ("`asynchronous`, added", ONE, ASYNC, {BUCKET: "new", "S3::BucketPolicy": "new", POLICY: "new"}),
-    ("`asynchronous`, added", ASYNC, ONE, {BUCKET: "gone", "S3::BucketPolicy": "gone", POLICY: "gone"}),
+    ("`asynchronous`, removed", ASYNC, ONE, {BUCKET: "gone", "S3::BucketPolicy": "gone", POLICY: "gone"}),
     ("tags", ONE, replace(ONE, then=lambda endpoint: cdk.Tags.of(endpoint).add("team", "search")), TAGGED),
     ("`min_capacity`, `max_capacity`", SCALED, replace(ONE, then=scaled("Load", max_capacity=5)), {TARGET: "in place"}),
     ("the id of a scaling policy", SCALED, replace(ONE, then=scaled("Requests")), {SCALING: "replaced"}),

@@ -28,6 +28,7 @@ from cdk_triton_local.endpoints.variant_capacities import Summary, initial_summa
 __all__ = ["EndpointOperations", "SageMakerError"]
 
 _SHADOWS: Final = "shadow_production_variants"
+_ASYNCHRONOUS: Final = "async_inference_config"
 
 _COUNT: Final = "DesiredInstanceCount"
 
@@ -176,11 +177,12 @@ class EndpointOperations:
         """UpdateEndpoint.
 
         Raises:
-            SageMakerError: there is no such endpoint, it is busy, its configuration cannot be served here, or it
-                changes the instance type of a scaled variant.
+            SageMakerError: there is no such endpoint, it is busy, its configuration cannot be served here, it changes
+                the instance type of a scaled variant, or makes an asynchronous endpoint a real-time one.
         """
         endpoint = self._existing(request)
         wanted = self._wanted(request, endpoint)
+        self._reject_no_longer_asynchronous(wanted, endpoint)
         self._reject_other_type_of_scaled(wanted, endpoint)
         with self._lock:
             self._reject_busy(endpoint)
@@ -263,6 +265,19 @@ class EndpointOperations:
                     f"change from {old} to {new}; deregister it first."
                 )
 
+    @staticmethod
+    def _reject_no_longer_asynchronous(wanted: _Wanted, existing: Any) -> None:
+        """Reject a real-time configuration for an asynchronous endpoint.
+
+        The first sentence is SageMaker's (aws/sagemaker-python-sdk#3124, which has only the beginning of the second).
+        Nothing is known about the opposite change, so it is accepted.
+        """
+        if getattr(existing, _ASYNCHRONOUS, None) is not None and wanted.endpoint.asynchronous is None:
+            raise SageMakerError(
+                f"The AsyncInferenceConfig parameter cannot be removed from this endpoint {wanted.endpoint.name}. To "
+                "change the endpoint type, create another endpoint."
+            )
+
     def _start(self, wanted: _Wanted, status: str) -> None:
         name = wanted.endpoint.name
         endpoint = self._endpoints()[name]
@@ -337,6 +352,7 @@ class EndpointOperations:
         endpoint.production_variants = wanted.summaries
         setattr(endpoint, _SHADOWS, wanted.shadow_summaries or None)
         endpoint.last_deployment_config = wanted.deployment
+        setattr(endpoint, _ASYNCHRONOUS, wanted.endpoint.asynchronous)
 
     def _wanted(self, request: Mapping[str, Any], existing: Any = None) -> _Wanted:
         config_name = request["EndpointConfigName"].rsplit("/", 1)[-1]

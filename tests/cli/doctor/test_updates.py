@@ -155,6 +155,12 @@ DANGEROUS: dict[str, tuple[str, Change, Change | None]] = {
         _variant(0, InitialInstanceCount=2),
         _with("Endpoint", RetainAllVariantProperties=True),
     ),
+    "asynchronous no longer": (
+        "error",
+        lambda t: _properties(t, "Config").pop("AsyncInferenceConfig"),
+        _with("Config", AsyncInferenceConfig={}),
+    ),
+    "asynchronous now": ("warning", _with("Config", AsyncInferenceConfig={}), None),
     "another name": ("warning", _with("Endpoint", EndpointName="find"), None),
     "another bucket id": ("warning", _renamed("Bucket", "Store2"), None),
     "another bucket id, imported by another stack": ("error", _renamed("Bucket", "Store2"), _exported),
@@ -212,6 +218,10 @@ SOUND: dict[str, tuple[Change, Change | None]] = {
     "the same pools of a scaled variant": (
         lambda t: _variants(t)[0]["InstancePools"].reverse(),
         _pools(0, "ml.g5.xlarge", "ml.g6.xlarge"),
+    ),
+    "other prefixes of an asynchronous endpoint": (
+        _with("Config", AsyncInferenceConfig={"OutputConfig": {"S3OutputPath": "s3://bucket/new"}}),
+        _with("Config", AsyncInferenceConfig={"OutputConfig": {"S3OutputPath": "s3://bucket/old"}}),
     ),
     "count of an endpoint that is not scaled": (_variant(1, InitialInstanceCount=2), None),
     "another id of the configuration": (_renamed("Config", "Config2"), None),

@@ -190,6 +190,14 @@ def test_an_update_keeps_the_queue(queued: Queued) -> None:
     assert queued.read(answer["OutputLocation"]) == b"hello"
 
 
+def test_an_asynchronous_endpoint_does_not_become_a_real_time_one(queued: Queued) -> None:
+    name = f"{queued.name[:30]}-real-time"
+    queued.sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[variant()])
+    with pytest.raises(ClientError, match="AsyncInferenceConfig parameter cannot be removed"):
+        queued.sagemaker.update_endpoint(EndpointName=queued.name, EndpointConfigName=name)
+    assert queued.sagemaker.describe_endpoint(EndpointName=queued.name)["EndpointConfigName"] == queued.name
+
+
 def test_a_request_that_waited_too_long_expires(queued: Queued) -> None:
     queued.scale(0)
     late = queued.submit(Body=b"hello", RequestTTLSeconds=60)

@@ -61,6 +61,7 @@ def _changed(id: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
             "keep endpoint_name, or add a second endpoint, move the callers, and then remove the first endpoint",
         )
         return  # a new endpoint: nothing of the old one is updated
+    yield from _changed_kind(id, old, new)
     gone, come = sorted(old.variants.keys() - new.variants.keys()), sorted(new.variants.keys() - old.variants.keys())
     if _moves_stepwise(new) and (gone or come):
         parts = {"removes the variant": gone, "adds the variant": come}
@@ -73,6 +74,25 @@ def _changed(id: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
         )
     for name in sorted(old.variants.keys() & new.variants.keys()):
         yield from _changed_variant(id, name, old, new)
+
+
+def _changed_kind(id: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
+    """Requests are asynchronous, or no longer; SageMaker's words are in aws/sagemaker-python-sdk#3124."""
+    fix = "create a second endpoint, move the callers, and then remove the first endpoint"
+    if old.is_asynchronous and not new.is_asynchronous:
+        yield Change(
+            State.ERROR,
+            f"the endpoint {id!r}{new.text} is asynchronous and becomes a real-time endpoint, but SageMaker rejects "
+            "such an update: 'The AsyncInferenceConfig parameter cannot be removed from this endpoint'",
+            fix,
+        )
+    elif new.is_asynchronous and not old.is_asynchronous:
+        yield Change(
+            State.WARNING,
+            f"the real-time endpoint {id!r}{new.text} becomes asynchronous, so callers need the other API, and AWS "
+            "does not document whether SageMaker accepts the update",
+            f"to be safe, {fix}",
+        )
 
 
 def _moves_stepwise(endpoint: Endpoint) -> bool:

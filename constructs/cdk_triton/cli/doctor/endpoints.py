@@ -21,6 +21,7 @@ class Endpoint(NamedTuple):
         most: how many instances a variant may have, by the name of each variant that is scaled.
         policy: how the endpoint is updated (`DeploymentConfig`).
         keeps_counts: whether an update keeps the numbers of instances.
+        is_asynchronous: whether it takes asynchronous requests only.
     """
 
     name: Any
@@ -29,6 +30,7 @@ class Endpoint(NamedTuple):
     most: Mapping[str, Any]
     policy: Mapping[str, Any]
     keeps_counts: bool
+    is_asynchronous: bool
 
     @property
     def text(self) -> str:
@@ -54,6 +56,7 @@ def endpoints(template: Template) -> dict[str, Endpoint]:
             most={match[1]: most for match, most in scaled if match},
             policy=properties.get("DeploymentConfig", {}),
             keeps_counts=properties.get("RetainAllVariantProperties") is True,
+            is_asynchronous="AsyncInferenceConfig" in configuration,
         )
     return found
 
