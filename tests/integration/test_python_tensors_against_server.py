@@ -77,6 +77,17 @@ def test_an_input_that_is_not_there_is_an_error(tmp_path: Path, serve: Serve) ->
     assert words in finding.message
 
 
+def test_a_list_of_names_finds_no_tensor(tmp_path: Path, serve: Serve) -> None:
+    repository = write(tmp_path / "repository", model('"IN"', '["IN"]'))
+    (finding,) = repository.check()
+    assert finding.code == "CT150"
+
+    status, answer = ask(serve(repository.root, "model"))
+
+    assert status == 500
+    assert "AttributeError: 'NoneType' object has no attribute 'as_numpy'" in answer["error"]
+
+
 def test_an_optional_input_that_is_left_out_is_an_error(tmp_path: Path, serve: Serve) -> None:
     spare = IN.replace('"IN"', '"SPARE"').replace("}", "optional: true }")
     take = TAKE.replace('"IN"', '"SPARE"')

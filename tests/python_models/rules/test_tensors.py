@@ -176,6 +176,36 @@ def test_the_type_of_the_configuration(write: Write, source: str) -> None:
     assert [finding for finding in findings if finding.code == "CT150"] == []
 
 
+ATTRIBUTE = CLASS.replace(
+    "    def execute", "    def initialize(self, args):\n        self.names = {}\n    def execute"
+)
+TAKEN = "ids = decode(pb.get_input_tensor_by_name(request, self.names))"
+
+
+@pytest.mark.parametrize(
+    ("source", "is_found"),
+    [
+        pytest.param(each("text = pb.get_input_tensor_by_name(request, ['TEXT'])"), True, id="a list"),
+        pytest.param(each("if ids: pb.get_input_tensor_by_name(request, name=('TEXT',))"), True, id="a tuple"),
+        pytest.param(each("names = ['TEXT']", TAKEN.replace("self.", "")), True, id="in a variable"),
+        pytest.param(each(TAKEN).replace(CLASS, ATTRIBUTE.format("['TEXT']")), True, id="in an attribute"),
+        pytest.param(each("text = pb.get_output_tensor_by_name(other, [])"), True, id="of another model's answer"),
+        pytest.param(each(TAKEN).replace(CLASS, ATTRIBUTE.format("'TEXT'")), False, id="an attribute with a text"),
+        pytest.param(each(TAKEN).replace(CLASS, ATTRIBUTE.format("args")), False, id="an attribute that is computed"),
+        pytest.param(
+            each("self.names = 'TEXT'", TAKEN).replace(CLASS, ATTRIBUTE.format("[]")),
+            False,
+            id="an attribute set twice",
+        ),
+        pytest.param(each(f"for name in ['TEXT']: {TAKEN.replace('self.names', 'name')}"), False, id="each of a list"),
+        pytest.param(each("text = other.get_input_tensor_by_name(request, [])"), False, id="of somebody else's"),
+    ],
+)
+def test_a_name_that_is_no_text(messages: Messages, write: Write, source: str, is_found: bool) -> None:
+    findings = write({"preprocess/1/model.py": source}).check()
+    assert messages.of(findings) == [("CT150", "preprocess/1/model.py", "")] * is_found
+
+
 def test_a_method_that_may_get_a_request_to_another_model_is_not_judged(write: Write) -> None:
     source = CLASS + ANSWER + f"    def take(self, request):\n        return {TYPO}.as_numpy()\n"
     calling = source + f"        pb.InferenceRequest(model_name='bert', inputs=list(), {OUTPUTS})\n"

@@ -70,7 +70,8 @@ def model_calls(nodes: Sequence[ast.AST]) -> tuple[ModelCall, ...]:
     if not any(_is_request(node) for node in nodes):
         return ()
     handles_places = any(isinstance(node, ast.Attribute) and node.attr in OF_PLACE for node in nodes)
-    set_once, attributes = constants(nodes), attributes_set_once(nodes)
+    set_once, given = constants(nodes), attributes_set_once(nodes)
+    attributes = {name: value for name, value in given.items() if isinstance(value, ast.Constant)}
     functions = [_Function(node, set_once, attributes) for node in nodes if isinstance(node, Function)]
     found = [call for function in functions for call in function.calls(handles_places)]
     return tuple(sorted(dict.fromkeys(found), key=lambda call: call.line))

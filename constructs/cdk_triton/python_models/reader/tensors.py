@@ -5,17 +5,19 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cdk_triton.python_models.reader.arrays import array_type
-from cdk_triton.python_models.reader.calls import own_nodes
+from cdk_triton.python_models.reader.calls import certain_type, own_nodes
 from cdk_triton.python_models.reader.uses import without_annotations
-from cdk_triton.python_models.reader.variables import Variables, constants
+from cdk_triton.python_models.reader.variables import Variables, attributes_set_once, constants, values_set_once
 
-__all__ = ["NamedTensor", "TensorNames", "tensor_names"]
+__all__ = ["NamedTensor", "NoName", "TensorNames", "tensor_names"]
 
 _UTILITIES = "triton_python_backend_utils"
 _MAKERS = ("Tensor", "Tensor.from_dlpack")
+_NO_NAMES = ("list", "tuple", "set", "dict", "int", "float", "bytes")
+_TAKERS = ("get_input_tensor_by_name", "get_output_tensor_by_name")
 
 # What is below these may not run, or may be meant to fail.
 _CONDITIONS = (ast.If, ast.IfExp, ast.BoolOp, ast.While, ast.Match, ast.Try, ast.Lambda)
@@ -36,6 +38,21 @@ class NamedTensor:
     kind: str = ""
 
 
+@dataclass(frozen=True, order=True)
+class NoName:
+    """A value that the source passes as the name of a tensor, and that is no text.
+
+    Attributes:
+        line: where, counted from 1.
+        function: the function that gets it.
+        kind: its type, such as `list`.
+    """
+
+    line: int
+    function: str
+    kind: str
+
+
 @dataclass(frozen=True)
 class TensorNames:
     """The tensors that the source names by literals.
@@ -45,28 +62,52 @@ class TensorNames:
         required: those of `read` that `execute` itself takes from every request, whatever inputs the request has.
         made: the tensors that it puts into answers; None if they are not known, because a name is computed, or because
             the source also makes tensors for calls of other models.
+        unnamed: the calls that find no tensor, because the name that they get is no text.
     """
 
     read: tuple[NamedTensor, ...] = ()
     made: tuple[NamedTensor, ...] | None = None
     required: tuple[NamedTensor, ...] = ()
+    unnamed: tuple[NoName, ...] = ()
 
 
 def tensor_names(module: ast.Module) -> TensorNames:
     """Read what a module calls on the backend's utilities, by the names that it imports them as."""
     nodes = tuple(without_annotations(module))
-    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    if any(function.name == "auto_complete_config" for function in functions):
-        return TensorNames()  # it may add inputs and outputs
     imports = [node for node in nodes if isinstance(node, ast.Import)]
     used = _Utilities(
         frozenset(alias.asname or alias.name for each in imports for alias in each.names if alias.name == _UTILITIES)
     )
+    return replace(_named(module, nodes, used), unnamed=tuple(sorted(_unnamed(used, nodes))))
+
+
+def _named(module: ast.Module, nodes: Sequence[ast.AST], used: _Utilities) -> TensorNames:
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    if any(function.name == "auto_complete_config" for function in functions):
+        return TensorNames()  # it may add inputs and outputs
     execute = [function for function in functions if function.name == "execute"]
     required = _required(used, _read(used, nodes, *execute), execute)
     if any(used.attribute(node) == "InferenceRequest" for node in nodes):
         return TensorNames(_read(used, nodes, *execute), required=required)
     return TensorNames(_read(used, nodes, module), _made(used, nodes), required)
+
+
+def _unnamed(used: _Utilities, nodes: Sequence[ast.AST]) -> Iterator[NoName]:
+    """The calls whose name is a value of another type, in the call or in a name that is set only once."""
+    values, attributes = values_set_once(nodes), attributes_set_once(nodes)
+    for node in nodes:
+        match node:
+            case (
+                ast.Call(func=function, args=[_, name])
+                | ast.Call(func=function, args=[_], keywords=[ast.keyword(arg="name", value=name)])
+            ) if (called := used.attribute(function)) in _TAKERS:
+                match name:
+                    case ast.Name(id=variable):
+                        name = values.get(variable, name)
+                    case ast.Attribute(value=ast.Name(id="self"), attr=attribute):
+                        name = attributes.get(attribute, name)
+                if (kind := certain_type(name)) in _NO_NAMES:
+                    yield NoName(node.lineno, called, kind)
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ def values_set_once(nodes: Iterable[ast.AST]) -> Mapping[str, ast.expr]:
     return {name: value for node in nodes for name, value in _assigned(node) if bound[name] == 1}
 
 
-def attributes_set_once(nodes: Iterable[ast.AST]) -> Mapping[str, ast.Constant]:
-    """The attributes that `self` gets only once, and that are a literal.
+def attributes_set_once(nodes: Iterable[ast.AST]) -> Mapping[str, ast.expr]:
+    """The attributes that `self` gets only once, with the expressions that give their values.
 
     Args:
         nodes: the nodes of the module.
@@ -53,10 +53,8 @@ def attributes_set_once(nodes: Iterable[ast.AST]) -> Mapping[str, ast.Constant]:
             case ast.Call(func=ast.Name(id="setattr")):
                 return {}
             case (
-                ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.Constant() as value)
-                | ast.AnnAssign(
-                    target=ast.Attribute(value=ast.Name(id="self"), attr=name), value=ast.Constant() as value
-                )
+                ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=ast.expr() as value)
+                | ast.AnnAssign(target=ast.Attribute(value=ast.Name(id="self"), attr=name), value=ast.expr() as value)
             ) if set_anywhere[name] == 1:
                 found[name] = value
     return found

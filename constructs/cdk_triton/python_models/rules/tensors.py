@@ -34,6 +34,8 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
     the next step of an ensemble rejects it. Without a `dtype`, numpy makes FP64 of numbers with a point: write
     `np.array([0.5], np.float32)` for an output of the type `TYPE_FP32`.
 
+    A list of names, or any other value that is not a text, finds no tensor either.
+
     Example:
         # model/config.pbtxt
         backend: "python"
@@ -61,18 +63,26 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                 return [pb_utils.InferenceResponse([pb_utils.Tensor("LENGTH", length)]) for length in lengths]
 
     Limits:
-        The rule checks only literal names. It skips an input that the model reads under a condition, or that the model
-        tests, for example for `None`, because such an input may be optional. The rule checks the tensors that a model
-        creates only if all of these conditions hold: all their names are literals, at least one output is not among
-        these names, and the model calls no other models (BLS). For the type, all names must be literals too, and
-        literals must show the type of the array. The rule skips a model with `auto_complete_config`, which may add
-        inputs and outputs.
+        The rule checks only literal names, and lists in a variable or an attribute that is set once. It skips an input
+        that the model reads under a condition, or that the model tests, for example for `None`, because such an input
+        may be optional. The rule checks the tensors that a model creates only if all of these conditions hold: all
+        their names are literals, at least one output is not among these names, and the model calls no other models
+        (BLS). For the type, all names must be literals too, and literals must show the type of the array. Of a model
+        with `auto_complete_config`, which may add inputs and outputs, the rule checks only the types of names.
     """
     suggestions = Suggestions()
     for each, source in python_sources(context):
         tensors = source.tensors
         if tensors is None:
             continue
+        for call in tensors.unnamed:
+            yield in_line(
+                each.path,
+                call.line,
+                f"calls {call.function} with a name of the type {call.kind} instead of str, so the model gets None "
+                "instead of a tensor",
+                f"call {call.function} with each name, and collect the tensors in a list",
+            )
         inputs, outputs = _inputs(each.config), _outputs(each.config)
         for tensor in _first(tensors.read, inputs) if each.config.input else ():
             yield in_line(
