@@ -1,4 +1,4 @@
-"""The errors of requests: tensors (CT150, CT186, CT193), no list (CT177), missing models (CT182), a star (CT180)."""
+"""Answers: tensors (CT150, CT186, CT193), labels (CT298), no list (CT177), missing models (CT182), a star (CT180)."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def model(old: str = "", new: str = "", name: str = "model") -> Files:
     return {**python(name=name), f"{name}/1/model.py": SOURCE.replace(old, new) if old else SOURCE}
 
 
-def ask(server: TritonServer, timeout: float = 60) -> tuple[int, Any]:
+def ask(server: TritonServer, timeout: float = 60, **parameters: int) -> tuple[int, Any]:
     tensor = {"name": "IN", "shape": [4], "datatype": "FP32", "data": [1, 2, 3, 4]}
-    body = json.dumps({"inputs": [tensor], "outputs": [{"name": "OUT"}]}).encode()
+    body = json.dumps({"inputs": [tensor], "outputs": [{"name": "OUT", "parameters": parameters}]}).encode()
     reply = server.request("POST", "/invocations", body, {"Content-Type": "application/json"}, timeout=timeout)
     return reply.status, json.loads(reply.body)
 
@@ -86,6 +86,34 @@ def test_a_list_of_names_finds_no_tensor(tmp_path: Path, serve: Serve) -> None:
 
     assert status == 500
     assert "AttributeError: 'NoneType' object has no attribute 'as_numpy'" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("data_type", "labels", "is_found", "classes"),
+    [
+        ("FP32", "a b c d", False, ["4.000000:3:d", "3.000000:2:c", "2.000000:1:b", "1.000000:0:a"]),
+        ("FP32", "a b", True, ["4.000000:3", "3.000000:2", "2.000000:1:b", "1.000000:0:a"]),
+        ("FP16", "a b c d", True, None),
+    ],
+    ids=["a label for each", "a label for some", "a type without classes"],
+)
+def test_labels_name_elements_by_their_positions(
+    tmp_path: Path, serve: Serve, data_type: str, labels: str, is_found: bool, classes: list[str] | None
+) -> None:
+    files = model('Tensor("OUT", values)', f"Tensor(\"OUT\", values.astype('float{data_type[2:]}'))")
+    output = OUT.replace("FP32", data_type).replace("}", 'label_filename: "labels.txt" }')
+    files = {**files, "model/config.pbtxt": f'backend: "python"\n{IN}{output}'}
+    repository = write(tmp_path / "repository", {**files, "model/labels.txt": "\n".join(labels.split())})
+    found = [each for each in repository.check() if each.code == "CT298"]
+
+    status, answer = ask(serve(repository.root, "model"), classification=4)
+
+    assert bool(found) == is_found
+    if classes is not None:
+        assert answer["outputs"][0]["data"] == classes
+    else:
+        assert status == 400
+        assert answer["error"] in found[0].message
 
 
 def test_an_optional_input_that_is_left_out_is_an_error(tmp_path: Path, serve: Serve) -> None:

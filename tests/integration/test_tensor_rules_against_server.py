@@ -34,7 +34,7 @@ CODE = "class TritonPythonModel:\n    def execute(self, requests): ...\n"
 IN = 'input { name: "IN" data_type: TYPE_FP32 dims: 4 }'
 OUT = 'output { name: "OUT" data_type: TYPE_FP32 dims: 4 }'
 LABELLED = OUT[:-1] + 'label_filename: "labels.txt" }'
-LABELS = {"model/labels.txt": "cat"}
+LABELS = {"model/labels.txt": "cat\ndog\nbird\nfish"}
 
 
 def model(text: str) -> Files:

@@ -1,4 +1,4 @@
-"""The rule CT245: labels outside the model, by the release."""
+"""The rules CT245 and CT298: labels outside the model, by the release, and labels of other elements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FOUND = {"CT245"}
     ],
 )
 def test_labels(messages: Messages, write: Write, name: str, release: str, codes: set[str]) -> None:
-    label = f'output {{ name: "OUT" data_type: TYPE_FP32 dims: 4 label_filename: "{name}" }}'
+    label = f'output {{ name: "OUT" data_type: TYPE_FP32 dims: 1 label_filename: "{name}" }}'
     files = dict.fromkeys(("labels.txt", "model/labels.txt", "model2/labels.txt", "other/labels.txt"), "cat")
     files |= {"model/config.pbtxt": f'backend: "python" {label}', "model/1/model.py": PYTHON_MODEL}
     own = f"123456789012.dkr.ecr.eu-west-1.amazonaws.com/triton@sha256:{'0' * 64}"
@@ -41,3 +41,31 @@ def test_labels(messages: Messages, write: Write, name: str, release: str, codes
     findings = write(files, base={}).check(platform=platform, default_model="model")
     found = [each for each in findings if each.field == "output[0].label_filename"]
     assert {place[0] for place in messages.of(found)} == codes
+
+
+NAMES = "cat\ndog\nbird\nfish"
+
+
+@pytest.mark.parametrize(
+    ("output", "labels", "expected"),
+    [
+        pytest.param("FP32 dims: 4", NAMES, False, id="a line for each element"),
+        pytest.param("FP32 dims: 4", f"{NAMES}\r\n\n", False, id="empty lines at the end"),
+        pytest.param("FP32 dims: [ 4, 1, 1 ]", NAMES, False, id="more dimensions"),
+        pytest.param("FP32 dims: [ -1, 4 ]", NAMES, False, id="a number of elements that is not known"),
+        pytest.param("INT32 dims: 3", NAMES, True, id="a line more"),
+        pytest.param("FP32 dims: 5", NAMES, True, id="a line less"),
+        pytest.param("FP32 dims: [ 2, 4 ]", NAMES, True, id="scores for two"),
+        pytest.param("FP32 dims: 4", "", True, id="an empty file"),
+        pytest.param("FP32 dims: 4", "version https://git-lfs.github.com/spec/v1\n", False, id="not fetched"),
+        pytest.param("FP16 dims: 4", NAMES, True, id="a type without classes"),
+        pytest.param("STRING dims: [ -1 ]", NAMES, True, id="texts"),
+    ],
+)
+def test_labels_of_other_elements(messages: Messages, write: Write, output: str, labels: str, expected: bool) -> None:
+    if labels.startswith("version"):
+        labels += f"oid sha256:{'0' * 64}\nsize 12345\n"
+    config = f'backend: "python" output {{ name: "OUT" data_type: TYPE_{output} label_filename: "labels.txt" }}'
+    files = {"model/config.pbtxt": config, "model/labels.txt": labels, "model/1/model.py": PYTHON_MODEL}
+    found = messages.of(each for each in write(files, base={}).check() if each.code == "CT298")
+    assert found == [("CT298", "model/config.pbtxt", "output[0].label_filename")] * expected

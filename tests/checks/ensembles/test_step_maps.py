@@ -161,12 +161,12 @@ def said_of(repository: ModelRepository) -> list[Finding]:
             id="CT335 of the same type",
         ),
         pytest.param(
-            SOUND | python(IN + LABELLED + LABELLED) | {"model/labels.txt": "a\n"},
+            SOUND | python(IN + LABELLED + LABELLED) | {"model/labels.txt": "a\nb\nc\nd\n"},
             [("CT219", "model/config.pbtxt", "output[1].label_filename")],
             id="CT219 before CT335",
         ),
         pytest.param(
-            SOUND | python(IN + LABELLED + OUT) | {"model/labels.txt": "a\n"},
+            SOUND | python(IN + LABELLED + OUT) | {"model/labels.txt": "a\nb\nc\nd\n"},
             [("CT335", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["OUT"]')],
             id="CT335 with labels once",
         ),

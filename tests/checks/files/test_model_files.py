@@ -217,7 +217,7 @@ def test_a_file_that_no_backend_would_load_is_not_missing(write: Write, release:
     [
         pytest.param({}, ["CT129"], id="no file"),
         pytest.param({"bert/labels.txt/x": ""}, ["CT129"], id="a directory"),
-        pytest.param({"bert/labels.txt": "a"}, [], id="a file"),
+        pytest.param({"bert/labels.txt": "a\n" * 384}, [], id="a file"),
     ],
 )
 def test_labels(messages: Messages, write: Write, files: Mapping[str, Change], codes: list[str]) -> None:

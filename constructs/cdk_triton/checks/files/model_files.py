@@ -388,12 +388,12 @@ def missing_labels(each: ConfiguredModel) -> Iterator[Problem]:
     Example:
         # model/config.pbtxt
         backend: "python"
-        output { name: "CLASS" data_type: TYPE_FP32 dims: 10 label_filename: "labels.txt" }
+        output { name: "CLASS" data_type: TYPE_FP32 dims: 2 label_filename: "labels.txt" }
 
     Instead:
         # model/config.pbtxt
         backend: "python"
-        output { name: "CLASS" data_type: TYPE_FP32 dims: 10 label_filename: "labels.txt" }
+        output { name: "CLASS" data_type: TYPE_FP32 dims: 2 label_filename: "labels.txt" }
         # model/labels.txt
         cat
         dog
