@@ -219,7 +219,11 @@ def validate(root: Path) -> Run:
 
 def start(settings: ServerSettings, root: Path) -> float:
     """Seconds until a server has loaded the ensemble."""
-    environment = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "ensemble0000", "SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
+    environment = {
+        "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "ensemble0000",
+        "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
+        "SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE": "1048576",  # as the constructs write it
+    }
     started = time.perf_counter()
     server = TritonServer(settings, environment, root / "model", root / "log")
     seconds = time.perf_counter() - started
