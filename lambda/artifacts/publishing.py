@@ -15,6 +15,7 @@ import dataclasses
 import json
 import logging
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -370,7 +371,7 @@ def _run(event: Event, context: Any, work: Callable[[Publisher], dict[str, Any]]
             Place(os.environ["FLEET"], platform, str(event["execution"])),
             KeyInputs(**keys),
             Turn(context.get_remaining_time_in_millis, is_last=True),
-            lambda: datetime.now(UTC),
+            lambda: datetime.fromtimestamp(time.time(), UTC),
             pool.map,
             os.environ.get("PRESENT_PLATFORM"),
             is_repeated=bool(event.get("state", {}).get("RetryCount")),
