@@ -1,11 +1,14 @@
 """Repositories with recipes: built by the publisher's machine, and published by the unmodified command.
 
 The handlers, the buildspec and the build program are those that AWS would run; `trtexec` and the GPU are stand-ins.
+
+LONG=1 pytest tests/end_to_end/test_publisher_builds.py     with each fault of AWS alone
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Outcome, run
+from tests.end_to_end.faults import PASSING
 
 from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan
 from cdk_triton.artifacts import artifact_key, source_key
@@ -25,6 +29,7 @@ from sample_repositories.networks import write_network
 
 __all__ = ["run"]
 
+LONG = bool(os.environ.get("LONG"))
 PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
 RECIPES = [TensorRTPlan("net")]
 FLEET = ("--fleet", "Serving/Fleet")
@@ -124,3 +129,37 @@ def test_a_publication_that_was_interrupted_after_its_uploads_is_repeated(
     assert "published, built in AWS now or before: late" in found.out
     assert account.builds()[-1] == ["late"]
     assert account.current()["late"] == layout.target_model("late", source_key(account.repository("late")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "faults", [[each] for each in PASSING] if LONG else [["new-roles", "slow-starts"]], ids=" ".join
+)
+def test_the_faults_of_aws_are_waited_for(account: Account, run: Any, faults: list[str]) -> None:
+    account.tenants = account.tenants.with_name(f"under-{faults[0]}")
+    account.write(faults[0], 10 + PASSING.index(faults[0]))
+    before, began = len(account.builds()), account.aws.time.now
+    injected = account.aws.inject(*faults)
+
+    found = run("fleet", "publish", account.tenants, *FLEET)
+
+    account.aws.inject()
+    assert (found.status, found.out.splitlines()[-1]) == (0, "1 published"), found.said
+    assert account.builds()[before:] == [[faults[0]]]
+    assert LONG or injected.injected.keys() == {*faults}  # a publication does not meet every fault
+    assert account.aws.time.now - began < 60 * 60
+
+
+@pytest.mark.long
+def test_a_build_that_stays_in_the_queue_fails_with_its_reason(account: Account, run: Any) -> None:
+    account.tenants = account.tenants.with_name("queued")
+    account.write("queued", 9)
+    began = account.aws.time.now
+    account.aws.inject("full-build-queue")
+
+    found = run("fleet", "publish", account.tenants, *FLEET)
+
+    account.aws.inject()
+    assert found.out.splitlines()[-1] == "0 published, 1 failed"
+    assert "(the service has no free machine with this GPU now; publish again later)" in found.out
+    assert 8 * 60 * 60 < account.aws.time.now - began < 9 * 60 * 60

@@ -19,6 +19,9 @@ from cdk_triton_local.services import LONGEST_PAUSE, has_map
 
 __all__ = ["correct_machines", "let_machines_use"]
 
+_pauses = SimpleNamespace(sleep=None)
+"""How the machines of the local AWS that runs wait; see `let_machines_use`."""
+
 
 def correct_machines() -> None:
     """Make moto run only state machines with a map.
@@ -43,12 +46,12 @@ def correct_machines() -> None:
     logging.getLogger(preprocessor.__name__).setLevel(logging.ERROR)
 
 
-def let_machines_use(client: Callable[[str, str], Any], sleep: Callable[[float], None]) -> Callable[[], None]:
-    """Give moto's interpreter the clients with which it calls other services, and the pause between two attempts.
+def let_machines_use(client: Callable[[str, str], Any], sleep: Callable[..., None]) -> Callable[[], None]:
+    """Give moto's interpreter the clients with which it calls other services, and its pauses.
 
     Args:
         client: makes a boto3 client of a service that calls as a principal, the role of a machine.
-        sleep: waits.
+        sleep: waits for some seconds, here at most for some others.
 
     Returns:
         A function that removes them again.
@@ -71,8 +74,10 @@ def let_machines_use(client: Callable[[str, str], Any], sleep: Callable[[float],
     for each in names:
         each["boto_client_for"] = boto_client_for
     clock, vars(retrier)["time"] = vars(retrier)["time"], SimpleNamespace(sleep=sleep)
+    before, _pauses.sleep = _pauses.sleep, sleep
 
     def take_back() -> None:
+        _pauses.sleep = before
         vars(retrier)["time"] = clock
         for each, original in zip(names, originals, strict=True):
             each["boto_client_for"] = original
@@ -113,8 +118,8 @@ def _validate_definition(original: Any) -> Any:
 def _wait_interval(_: Any) -> Any:
     """Moto waits as long as in the definition, which for a build is longer than the build takes here."""
 
-    def wait_interval(_: Any, env: Any, wait_seconds: int) -> None:
-        env.program_state_event.wait(min(wait_seconds, LONGEST_PAUSE))
+    def wait_interval(*_: Any, wait_seconds: int, **__: Any) -> None:
+        _pauses.sleep(wait_seconds, LONGEST_PAUSE)
 
     return wait_interval
 
