@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from tests.local_aws.triton.conftest import QUIET, Bench
+from tests.local_aws.triton.conftest import CONFIG, QUIET, Bench
 
 from cdk_triton_local.endpoints import Component, Container, Endpoint, Invocation, Response
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HEADER = "x-amzn-sagemaker-inference-component"
 
@@ -83,3 +83,47 @@ def test_a_request_names_a_component_of_the_endpoint(shop: Shop) -> None:
     assert b"Inference Component image of endpoint shop not found." in shop.ask("image").body
     assert b"Variant Blue of endpoint shop" in shop.ask(**{"x-amzn-sagemaker-target-variant": "Blue"}).body
     assert b"does not support target model header" in shop.ask(**{"x-amzn-sagemaker-target-model": "m"}).body
+
+
+GATED = """
+import os
+import time
+import triton_python_backend_utils as pb
+
+class TritonPythonModel:
+    def execute(self, requests):
+        open("DIRECTORY/begun", "w").close()
+        while not os.path.exists("DIRECTORY/gate"):
+            time.sleep(0.005)
+        return [pb.InferenceResponse([pb.Tensor("OUT", pb.get_input_tensor_by_name(each, "IN").as_numpy())])
+                for each in requests]
+"""
+
+
+def test_a_copy_that_is_removed_finishes_its_request(shop: Shop, packed: Any, tmp_path: Path) -> None:
+    model = {"model/config.pbtxt": CONFIG, "model/1/model.py": GATED.replace("DIRECTORY", str(tmp_path))}
+    shop.bench.s3.objects["gated.tar.gz"] = packed(model)
+    container = Container("image", "SingleModel", "s3://bucket/gated.tar.gz", QUIET)
+    component = Component("gated", "shop", "AllTraffic", container)
+    shop.bench.host.place(component, 1)
+
+    with ThreadPoolExecutor(20) as pool:
+        answers = [pool.submit(shop.ask, "gated")]
+        try:
+            wait_for((tmp_path / "begun").exists)
+            removed = pool.submit(shop.bench.host.place, component, 0)
+            while not wait(answers[-1:], timeout=0.5).done:  # it has come before the removal, and waits, too
+                assert len(answers) < 20
+                answers.append(pool.submit(shop.ask, "gated"))
+            assert not removed.done()
+        finally:
+            (tmp_path / "gate").touch()
+        assert [each.result().status for each in answers] == [200] * (len(answers) - 1) + [400]
+        removed.result()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.01)
