@@ -31,6 +31,7 @@ Which package does what; a package imports only those that come before it:
 These modules put them together:
 
 * `clock` is the time of metrics, alarms, scaling and updates;
+* `skipped_time` is the time of functions, state machines and jobs;
 * `aws` starts and stops everything in one process;
 * `daemon` starts that process for a state directory, finds it again and stops it; `logs` reads its logs, and `running`
   lists the state directories that have a running local AWS;

@@ -7,7 +7,6 @@ a package of its own.
 from __future__ import annotations
 
 import functools
-import math
 import os
 import secrets
 import threading
@@ -49,9 +48,6 @@ _OF_NO_USER = {
     "credentials_file": (None, None, os.devnull, None),
 }
 """botocore's session variables (name in the file, variable, default, conversion) without profile and files."""
-
-_SHORTENED_SECONDS = 0.05
-"""The longest pause between two attempts or polls while faults are injected."""
 
 _running = threading.Lock()
 
@@ -127,9 +123,9 @@ class LocalAws:
         self._clients: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
+        self.time = SkippedTime(self._stopping)
         self._close: list[Callable[[], Any]] = []
         self.faults = Faults()
-        self.time = SkippedTime()
         self._injected = faults
 
     def __enter__(self) -> LocalAws:
@@ -259,20 +255,6 @@ class LocalAws:
         """A place where a custom resource can PUT its answer."""
         return self._routes.open_mailbox(self.url)
 
-    def sleep(self, seconds: float, at_most: float = math.inf) -> None:
-        """Wait, or raise LocalError if this AWS is being stopped.
-
-        Args:
-            seconds: how long AWS waits.
-            at_most: how long the local AWS waits at most.
-        """
-        until = self.time.now + seconds
-        longest = min(at_most, _SHORTENED_SECONDS) if self.time.skips else at_most
-        if self._stopping.wait(min(seconds, longest)):
-            raise LocalError("the local AWS is being stopped")
-        if self.time.skips:
-            self.time.skip_to(until)
-
     def _variables(self) -> dict[str, str]:
         return endpoint_variables(self.url, self.region, self.account, self._secret)
 
@@ -297,13 +279,6 @@ class LocalAws:
         if LocalAws.on_call is not None:
             LocalAws.on_call(self, call)
         return self.faults.error(call)
-
-    def _await_instances(self) -> None:
-        """Wait as long as endpoints wait for instances; only a fault makes them wait."""
-        began = self.time.now
-        while self.time.now - began < self.faults.start_seconds("sagemaker"):
-            if self._stopping.wait(_SHORTENED_SECONDS):
-                raise LocalError("the local AWS is being stopped")
 
     def _announce(self, endpoint: Any) -> None:
         """Send the event of an endpoint's new status."""
@@ -373,11 +348,11 @@ class LocalAws:
         engine = TemplateEngine(deploying, region=self.region, account=self.account, log=self.log)
         self._routes.cloudformation = CloudFormationApi(engine, deploying)
         self._routes.lambdas = self._lambdas
-        self._close.append(state.let_machines_use(self.client, self.sleep))
+        self._close.append(state.let_machines_use(self.client, self.time.sleep))
         self._routes.state_machines = StateMachines(
             lambda: self.client("stepfunctions", ITSELF),
             self.invoke_function,
-            self.sleep,
+            self.time.sleep,
             self.log,
             lambda: self.time.now,
         )
@@ -419,7 +394,7 @@ class LocalAws:
             self.clock,
             self._announce,
             self.log,
-            self._await_instances,
+            lambda: self.time.await_passed(lambda: self.faults.start_seconds("sagemaker")),
         )
         self._routes.components = ComponentOperations(
             host, endpoints, state.endpoints, sagemaker, state.components, f"{self.region}:{self.account}", self.log
@@ -439,7 +414,7 @@ class _DeployingServices:
     def __init__(self, aws: LocalAws) -> None:
         self._aws = aws
         self.open_mailbox = aws.open_mailbox
-        self.sleep = aws.sleep
+        self.sleep = aws.time.sleep
         self.time = aws.time
 
     def client(self, service: str) -> Any:

@@ -29,9 +29,7 @@ __all__ = ["EndpointOperations", "SageMakerError"]
 
 _SHADOWS: Final = "shadow_production_variants"
 _ASYNCHRONOUS: Final = "async_inference_config"
-
 _COUNT: Final = "DesiredInstanceCount"
-
 _SETTLED: Final = ("InService", "Failed")
 
 _FORGOTTEN_BY_MOTO: Final = {
@@ -209,9 +207,8 @@ class EndpointOperations:
                 )
             counts = {each["VariantName"]: each.get("DesiredInstanceCount") for each in asked}
             self._reject_zero_instances(endpoint, counts)
-            of_weights = ["DesiredInstanceCount"]
-            endpoint.production_variants = retained_summaries(endpoint.production_variants, asked, of_weights)
-            setattr(endpoint, _SHADOWS, retained_summaries(shadows, asked, of_weights) or None)
+            endpoint.production_variants = retained_summaries(endpoint.production_variants, asked, [_COUNT])
+            setattr(endpoint, _SHADOWS, retained_summaries(shadows, asked, [_COUNT]) or None)
             weights = {each["VariantName"]: each["DesiredWeight"] for each in asked if "DesiredWeight" in each}
             self._host.set_weights(endpoint.endpoint_name, weights)
             summaries = (*endpoint.production_variants, *(getattr(endpoint, _SHADOWS, None) or ()))

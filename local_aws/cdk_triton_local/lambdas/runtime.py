@@ -113,7 +113,7 @@ class LambdaRuntime:
         time: SkippedTime | None = None,
     ) -> None:
         self.executions = Executions()
-        self._time = SkippedTime() if time is None else time
+        self._time = SkippedTime(threading.Event()) if time is None else time
         self.roles: set[str] = set()
         self._directory = directory
         self._environment = environment
