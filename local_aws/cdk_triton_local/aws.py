@@ -409,7 +409,7 @@ class LocalAws:
 
 
 class _DeployingServices:
-    """What CloudFormation's resource types use of a local AWS, with the permissions of a deployment."""
+    """What CloudFormation's resource types use of a local AWS, by default with the permissions of a deployment."""
 
     def __init__(self, aws: LocalAws) -> None:
         self._aws = aws
@@ -417,13 +417,13 @@ class _DeployingServices:
         self.sleep = aws.time.sleep
         self.time = aws.time
 
-    def client(self, service: str) -> Any:
+    def client(self, service: str, principal: str = CLOUDFORMATION) -> Any:
         """See `Services`."""
-        return self._aws.client(service, CLOUDFORMATION)
+        return self._aws.client(service, principal)
 
-    def invoke_function(self, function: str, event: Mapping[str, Any]) -> Any:
+    def invoke_function(self, function: str, event: Mapping[str, Any], principal: str = CLOUDFORMATION) -> Any:
         """See `Services`."""
-        return self._aws.invoke_function(function, event, CLOUDFORMATION)
+        return self._aws.invoke_function(function, event, principal)
 
     def deliveries(self) -> int:
         """See `Services`."""

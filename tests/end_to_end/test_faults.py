@@ -31,6 +31,7 @@ from botocore.exceptions import ClientError
 from tests.end_to_end.faults import GROUPS, PASSING
 from tests.end_to_end.test_shared_store import CONFIG, NETWORK
 from tests.hosting.conftest import ROOT
+from tests.permissions.recording import OPERATOR
 
 from cdk_triton import (
     CodeBuildGpuBuilder,
@@ -46,7 +47,6 @@ from cdk_triton import (
 )
 from cdk_triton.hosting import ITritonArtifactStore
 from cdk_triton_local import LocalAws
-from cdk_triton_local.process import CLOUDFORMATION
 from deployed_fleet import publish_assets
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ PLACE = cdk.Environment(account="123456789012", region="us-east-1")
 class Account:
     """The local AWS with a store, another store that promotes from it, and the templates of a stack that uses one.
 
-    Its clients call with the permissions of CloudFormation, whose calls have no faults.
+    Its clients are those of an operator, whose calls have no faults.
 
     Args:
         aws: the local AWS.
@@ -74,8 +74,8 @@ class Account:
     def __init__(self, aws: LocalAws, directory: Path, *, with_cdk: bool) -> None:
         self.aws = aws
         self._with_cdk = with_cdk
-        self.s3 = aws.client("s3", CLOUDFORMATION)
-        self._stacks = aws.client("cloudformation", CLOUDFORMATION)
+        self.s3 = aws.client("s3", OPERATOR)
+        self._stacks = aws.client("cloudformation", OPERATOR)
         self._directory = directory
         network = onnx.parser.parse_model(NETWORK).SerializeToString()
         for bucket in ("assets", "networks"):
@@ -124,7 +124,7 @@ class Account:
 
     def builds(self) -> list[str]:
         """The status of each build."""
-        codebuild = self.aws.client("codebuild", CLOUDFORMATION)
+        codebuild = self.aws.client("codebuild", OPERATOR)
         (project,) = codebuild.list_projects()["projects"]
         ids = codebuild.list_builds_for_project(projectName=project)["ids"]
         return [each["buildStatus"] for each in codebuild.batch_get_builds(ids=ids)["builds"]] if ids else []
@@ -212,7 +212,7 @@ class Account:
 @pytest.fixture(name="account", scope="module")
 def _account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     with LocalAws(tmp_path_factory.mktemp("aws"), host_factory=lambda _: Mock()) as aws:
-        aws.client("logs", CLOUDFORMATION).create_log_group(logGroupName="taken")
+        aws.client("logs", OPERATOR).create_log_group(logGroupName="taken")
         yield Account(aws, tmp_path_factory.mktemp("faults"), with_cdk=LONG)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import boto3
 from tests.hosting.conftest import ROOT
-from tests.permissions.requests import IAM_SERVICES, S3_ACTIONS
+from tests.permissions.requests import actions_of
 
 __all__ = ["ARTIFACTS", "DOCTOR", "INVOKE_AND_BENCH", "Page", "actions_in"]
 
@@ -72,19 +72,13 @@ def actions_in(*folders: str) -> set[str]:
         client = boto3.client(service, region_name="eu-west-1")  # type: ignore[call-overload]  # known names only
         for method, name in client.meta.method_to_api_mapping.items():
             if f".{method}(" in source or f'"{method}"' in source:  # or the name is an argument of a paginator
-                actions = S3_ACTIONS.get(name) if service == "s3" else None
-                found |= {*(actions or [f"{IAM_SERVICES.get(service, service)}:{name}"])}
-    return found - _UNNAMED
+                found |= {*actions_of(service, name)}
+    return found - {"sts:GetCallerIdentity"}  # which needs no permission
 
 
 _SERVICES: Final = {
     *("cloudformation", "cloudwatch", "ecr", "iam", "lambda", "logs", "s3", "sagemaker", "service-quotas"),
     *("ssm", "stepfunctions", "sts"),
-}
-
-_UNNAMED: Final = {
-    "lambda:Invoke",  # whose action is lambda:InvokeFunction
-    "sts:GetCallerIdentity",  # which needs no permission
 }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tests.permissions.account import Account
 from tests.permissions.judging import Decision, Policies, Request, document
-from tests.permissions.requests import passed_roles, requests_of
+from tests.permissions.requests import deployment_requests, passed_roles, requests_of
 
 from cdk_triton_local.process import CALLER, CLOUDFORMATION, ITSELF
 
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from cdk_triton_local import LocalAws
     from cdk_triton_local.process import Call
 
-__all__ = ["Recording", "recorder"]
+__all__ = ["OPERATOR", "Recording", "recorder"]
 
 ROOT: Final = Path(__file__).parents[2]
+
+OPERATOR: Final = "operator"
+"""Who prepares an account and looks into it, without the faults of users."""
 
 BOOKKEEPING: Final = {
     ("cloudformation", "DescribeStacks"),  # `Account.stack`
@@ -31,10 +34,12 @@ BOOKKEEPING: Final = {
     ("cloudwatch", "SetAlarmState"),
     ("events", "ListRules"),  # EventBridge looks for the rules of an event
     ("events", "ListTargetsByRule"),
+    ("lambda", "GetFunctionConfiguration"),  # how a custom resource runs here
     # The log of a function, whose LoggingConfig moto does not keep, so that AWS may have another log group.
     ("logs", "CreateLogGroup"),
     ("logs", "CreateLogStream"),
     ("logs", "PutLogEvents"),
+    ("s3", "ListBuckets"),  # which names of buckets are taken
     ("sagemaker", "DescribeEndpointConfig"),
     ("sagemaker", "DescribeModel"),
     ("stepfunctions", "DescribeStateMachine"),
@@ -42,6 +47,9 @@ BOOKKEEPING: Final = {
 """What the local AWS looks up in its own state. Another call without a principal would be on somebody's behalf."""
 
 DEPLOYMENT: Final = document(json.loads((ROOT / "docs" / "assets" / "deployment_policy.json").read_text()))
+
+APPS: Final = document(json.loads(Path(__file__).with_name("apps_policy.json").read_text()))
+"""For the resources that the apps of the tests make beside those of the library."""
 
 Key = tuple[str, str, str | None, tuple[tuple[str, str | tuple[str, ...]], ...], Policies]
 
@@ -73,12 +81,15 @@ class Recording:
                 self._fault(f"{name} has no principal: give the client the principal on whose behalf it is called")
         elif call.principal == CLOUDFORMATION:
             self._of_deployment(call, name, account)
-        elif call.principal != CALLER:
+        elif call.principal not in (CALLER, OPERATOR):
             self._of_role(call, name, account)
 
     def _of_deployment(self, call: Call, name: str, account: Account) -> None:
-        """The roles that CloudFormation passes to services, and what the services then do with them."""
+        """What CloudFormation's role needs; the roles that it passes, and what the services then do with them."""
         role = f"arn:aws:iam::{account.id}:role/cdk-hnb659fds-cfn-exec-role"
+        for request in deployment_requests(call, account):
+            policies = Policies((APPS, DEPLOYMENT), resource=_resource_policy(request, account))
+            self._decide(role, request, policies, name)
         for passed, service in passed_roles(call):
             context = {"iam:PassedToService": service}
             self._decide(role, Request("iam:PassRole", passed, context), Policies((DEPLOYMENT,)), name)

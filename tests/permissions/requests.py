@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cdk_triton_local.process import Call
 
-__all__ = ["IAM_SERVICES", "S3_ACTIONS", "passed_roles", "requests_of"]
+__all__ = ["actions_of", "deployment_requests", "passed_roles", "requests_of"]
 
 IAM_SERVICES: Final = {
     "stepfunctions": "states",
@@ -106,6 +106,15 @@ Logs resources": policies have `log-group:NAME:*` for its actions).
 """
 
 
+def actions_of(service: str, operation: str) -> list[str]:
+    """The actions that IAM authorizes for an operation of a service; both as boto3 calls them."""
+    if service == "s3":
+        return S3_ACTIONS.get(operation, [f"s3:{operation}"])
+    if (service, operation) == ("lambda", "Invoke"):
+        return ["lambda:InvokeFunction"]
+    return [f"{IAM_SERVICES.get(service, service)}:{operation}"]
+
+
 def requests_of(call: Call, account: Account) -> Iterator[Request]:
     """The decisions that one call needs.
 
@@ -122,6 +131,13 @@ def requests_of(call: Call, account: Account) -> Iterator[Request]:
     if service == "kms" or (service, call.operation) not in RESOURCES:
         raise LookupError(f"{service}:{call.operation}")
     yield Request(f"{service}:{call.operation}", _resource(service, call.operation, call.parameters, account))
+
+
+def deployment_requests(call: Call, account: Account) -> Iterator[Request]:
+    """The decisions that a call of CloudFormation needs, on any resource: the names of most are not known before."""
+    key = call.parameters.get("KeyId") if call.service == "kms" else None
+    for action in actions_of(call.service, call.operation):
+        yield Request(action, None if key is None else account.key_arn(key))
 
 
 def passed_roles(call: Call) -> Iterator[tuple[str, str]]:
@@ -169,7 +185,7 @@ def _of_s3(call: Call, account: Account) -> Iterator[Request]:
             action = "s3:DeleteObjectVersion" if each.get("VersionId") else "s3:DeleteObject"
             yield Request(action, f"arn:aws:s3:::{bucket}/{each['Key']}")
         return
-    for action in S3_ACTIONS.get(operation, [f"s3:{operation}"]):
+    for action in actions_of("s3", operation):
         arn = "*" if operation == "ListBuckets" else f"arn:aws:s3:::{bucket}" + (f"/{key}" if key else "")
         context = {"s3:prefix": parameters["Prefix"]} if action == "s3:ListBucket" and "Prefix" in parameters else {}
         yield Request(action, arn, context)

@@ -85,12 +85,19 @@ def test_a_service_that_gets_a_role_has_to_be_trusted_by_it(recorded: Recorded) 
     sagemaker = recorded.aws.client("sagemaker", CLOUDFORMATION)
     sagemaker.create_model(ModelName="model", ExecutionRoleArn=role, PrimaryContainer=model)
 
-    assert recorded.verdicts() == {"iam:PassRole": True, "sts:AssumeRole": False}
+    assert recorded.verdicts() == {"sagemaker:CreateModel": True, "iam:PassRole": True, "sts:AssumeRole": False}
+
+
+def test_a_call_of_cloudformation_needs_the_permissions_of_a_deployment(recorded: Recorded) -> None:
+    recorded.aws.client("s3", CLOUDFORMATION).create_bucket(Bucket="store")
+    recorded.aws.client("iam", CLOUDFORMATION).create_user(UserName="user")
+
+    assert recorded.verdicts() == {"s3:CreateBucket": True, "iam:CreateUser": False}
 
 
 def test_a_call_without_a_principal_is_a_fault(recorded: Recorded) -> None:
-    recorded.aws.client("s3", ITSELF).list_buckets()
+    recorded.aws.client("iam", ITSELF).list_users()
 
     assert [*recorded.recording.faults] == [
-        "s3:ListBuckets has no principal: give the client the principal on whose behalf it is called"
+        "iam:ListUsers has no principal: give the client the principal on whose behalf it is called"
     ]

@@ -20,6 +20,7 @@ from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 from tests.hosting.conftest import ROOT
 from tests.permissions.bootstrap import BOUNDARY, of_the_bootstrap
 from tests.permissions.judging import Decision, Policies, Request, document, judge
+from tests.permissions.requests import actions_of
 from tests.security.everything import IRELAND, add_everything
 
 from cdk_triton import add_vpc_endpoints
@@ -232,10 +233,8 @@ def known_actions() -> dict[str, Any]:
 
 def test_what_the_local_cloudformation_calls_for_these_types_is_allowed() -> None:
     for name in re.findall(r"`(AWS::[\w:]+)`", page()):
-        for service, method in calls(type(find(name))) - {("s3", "list_buckets")}:  # S3's own doing
-            action = f"{service.replace('stepfunctions', 'states')}:{operation(service, method)}"
-            action = action.replace("s3:HeadBucket", "s3:ListBucket")  # which permits it
-            assert action in actions(), f"{name} needs {action}"
+        needed = {action for each in calls(type(find(name))) for action in actions_of(each[0], operation(*each))}
+        assert needed <= actions(), name
 
 
 def calls(resource_type: type) -> set[tuple[str, str]]:

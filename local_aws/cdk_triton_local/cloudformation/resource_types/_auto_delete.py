@@ -23,15 +23,21 @@ TYPE_NAME: Final = "Custom::S3AutoDeleteObjects"
 _TAG: Final = {"Key": "aws-cdk:auto-delete-objects", "Value": "true"}
 
 
-def answer(context: Context, request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The response to a request of CloudFormation."""
+def answer(context: Context, request: Mapping[str, Any], role: str) -> Mapping[str, Any]:
+    """The response to a request of CloudFormation.
+
+    Args:
+        context: the resource.
+        request: the request.
+        role: the role of the function.
+    """
     bucket = request["ResourceProperties"].get("BucketName")
     identifier = request.get("PhysicalResourceId", request["RequestId"])
     if request["RequestType"] == "Update":
         identifier = bucket or request["OldResourceProperties"].get("BucketName")
     if request["RequestType"] == "Delete":
         with missing_is_fine():
-            _empty(context.client("s3"), bucket)
+            _empty(context.services.client("s3", role), bucket)
     return {**request, "Status": "SUCCESS", "PhysicalResourceId": identifier}
 
 

@@ -40,11 +40,21 @@ Properties = Mapping[str, Any]
 class Services(Protocol):
     """What resource types use in addition to their stack."""
 
-    def client(self, service: str) -> Any:
-        """A boto3 client of the local AWS."""
+    def client(self, service: str, principal: str = ...) -> Any:
+        """A boto3 client of the local AWS.
 
-    def invoke_function(self, function: str, event: Mapping[str, Any]) -> Any:
+        Args:
+            service: the service.
+            principal: who calls (see `LocalAws.client`); by default CloudFormation.
+        """
+
+    def invoke_function(self, function: str, event: Mapping[str, Any], principal: str = ...) -> Any:
         """Run a Lambda function by name or ARN, and return its answer.
+
+        Args:
+            function: its name or ARN.
+            event: what it gets.
+            principal: who invokes it; by default CloudFormation.
 
         Raises:
             LocalError: the function failed; the message is what Lambda reports.
@@ -110,7 +120,7 @@ class Context:
     initiated: Callable[[str], None] = _say_nothing
 
     def client(self, service: str) -> Any:
-        """A boto3 client of the local AWS."""
+        """A boto3 client of the local AWS, with the permissions of a deployment."""
         return self.services.client(service)
 
     def generated_name(self, limit: int, *, lower: bool = False) -> str:

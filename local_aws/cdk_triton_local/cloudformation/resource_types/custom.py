@@ -33,6 +33,7 @@ from cdk_triton_local.cloudformation.resource_types.base import (
 )
 from cdk_triton_local.cloudformation.resource_types.lambda_functions import WAITER_TASK
 from cdk_triton_local.lambdas import NotRunError, ThrottledError
+from cdk_triton_local.process import ITSELF
 
 MAX_RESPONSE_BYTES = 4096
 """Largest response body in bytes (custom resource response objects: "can't exceed 4096 bytes")."""
@@ -160,14 +161,14 @@ class _Exchange:
 
     def run(self) -> _Answer:
         try:
-            configuration = self._context.client("lambda").get_function_configuration(FunctionName=self._function)
+            functions = self._context.services.client("lambda", ITSELF)
+            configuration = functions.get_function_configuration(FunctionName=self._function)
         except Exception as error:
             raise LocalError(f"Invalid service token: {self._function}: {error}") from error
         if str(configuration.get("Handler", "")).startswith("framework."):
-            variables = configuration["Environment"]["Variables"]
-            return self._as_answer(_ProviderFramework(self._context, self._request, variables, self._timeout).run())
+            return self._as_answer(_ProviderFramework(self._context, self._request, configuration, self._timeout).run())
         if self._context.type_name == TYPE_NAME and str(configuration.get("Runtime")).startswith("nodejs"):
-            return self._as_answer(answer(self._context, self._request))
+            return self._as_answer(answer(self._context, self._request, configuration["Role"]))
         return self._as_answer(self._plain())
 
     def _plain(self) -> Mapping[str, Any]:
@@ -235,10 +236,13 @@ class _Exchange:
 
 
 class _ProviderFramework:
-    def __init__(self, context: Context, request: dict[str, Any], variables: Mapping[str, str], timeout: float) -> None:
+    def __init__(
+        self, context: Context, request: dict[str, Any], configuration: Mapping[str, Any], timeout: float
+    ) -> None:
         self._context = context
         self._request = request
-        self._variables = variables
+        self._role = str(configuration["Role"])
+        self._variables: Mapping[str, str] = configuration["Environment"]["Variables"]
         self._timeout = timeout
 
     def run(self) -> Mapping[str, Any]:
@@ -287,7 +291,7 @@ class _ProviderFramework:
 
     def _waiter(self) -> tuple[float, float]:
         """The poll interval and the total timeout, both in seconds."""
-        machine = self._context.client("stepfunctions").describe_state_machine(
+        machine = self._context.services.client("stepfunctions", ITSELF).describe_state_machine(
             stateMachineArn=self._variables["WAITER_STATE_MACHINE_ARN"]
         )
         (retry,) = json.loads(machine["definition"])["States"][WAITER_TASK]["Retry"]
@@ -323,9 +327,8 @@ class _ProviderFramework:
         try:
             # The framework passes the response URL on, and a function that used it would answer twice: here it leads
             # nowhere.
-            return self._context.services.invoke_function(
-                function, {**event, "ResponseURL": "https://answered-by-the-framework.invalid/"}
-            )
+            request = {**event, "ResponseURL": "https://answered-by-the-framework.invalid/"}
+            return self._context.services.invoke_function(function, request, self._role)
         except NotRunError:
             raise
         except LocalError as error:

@@ -15,6 +15,7 @@ from cdk_triton_local.cloudformation.resource_types.base import (
     ResourceType,
     register,
 )
+from cdk_triton_local.process import ITSELF
 
 
 @register
@@ -44,7 +45,7 @@ class Bucket(ResourceType):
         place = context.environment
         location = {} if place.region == "us-east-1" else {"LocationConstraint": place.region}
         # In us-east-1 S3 answers 200 for a bucket that the caller owns; CloudFormation fails because it exists.
-        owned = {bucket["Name"] for bucket in context.client("s3").list_buckets()["Buckets"]}
+        owned = {bucket["Name"] for bucket in context.services.client("s3", ITSELF).list_buckets()["Buckets"]}
         if name in owned:
             raise LocalError(f"{name} already exists")
         context.client("s3").create_bucket(Bucket=name, **({"CreateBucketConfiguration": location} if location else {}))
