@@ -235,6 +235,11 @@ class LocalAws:
         """The concurrent executions of Lambda functions."""
         return self._lambdas.executions
 
+    @property
+    def function_log_groups(self) -> dict[str, str]:
+        """The log groups of Lambda functions, by name: only of those that do not write into that of their name."""
+        return self._lambdas.log_groups
+
     def inject(self, *faults: str, seed: int | None = None) -> Faults:
         """Inject faults from now on, instead of those before; see `cdk_triton_local.faults.Faults`.
 
@@ -325,7 +330,7 @@ class LocalAws:
             self.directory,
             lambda role: {**variables, **self._principals.credentials(role)},
             state.function,
-            lambda function, text: put_function_log(self.client("logs", ITSELF), function, text),
+            lambda group, text: put_function_log(self.client("logs", ITSELF), group, text),
             self.time,
         )
         self.inject(*self._injected)
@@ -433,3 +438,8 @@ class _DeployingServices:
     def executions(self) -> Executions:
         """See `Services`."""
         return self._aws.executions
+
+    @property
+    def function_log_groups(self) -> dict[str, str]:
+        """See `Services`."""
+        return self._aws.function_log_groups

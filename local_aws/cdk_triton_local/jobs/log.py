@@ -18,17 +18,16 @@ _MAX_BATCH = 10_000
 """Most events of one PutLogEvents."""
 
 
-def put_function_log(logs: Any, function: str, text: str) -> None:
+def put_function_log(logs: Any, group: str, text: str) -> None:
     """Write what a Lambda function printed.
 
     Args:
-        logs: a boto3 client of CloudWatch Logs, not with the role of the function: moto does not keep a LoggingConfig,
-            so AWS may have another log group.
-        function: its name.
+        logs: a boto3 client of CloudWatch Logs, not with the role of the function.
+        group: its log group, made if it does not exist.
         text: its lines.
     """
     stamp = int(time.time() * 1000)
-    group, stream = f"/aws/lambda/{function}", f"{time.strftime('%Y/%m/%d')}/[$LATEST]local"
+    stream = f"{time.strftime('%Y/%m/%d')}/[$LATEST]local"
     events = [{"timestamp": stamp, "message": line} for line in text.splitlines() if line]
     try:
         logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)

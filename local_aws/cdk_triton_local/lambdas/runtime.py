@@ -96,11 +96,12 @@ class LambdaRuntime:
         environment: given the ARN of an execution role, returns the variables that a function gets in addition to its
             own: region, credentials, endpoint.
         look_up: returns the function with a name, or None.
-        publish: called after each invocation, with the name of the function and what it printed.
+        publish: called after each invocation, with the log group of the function and what it printed.
         time: the time of the functions.
 
     Attributes:
         executions: the executions of all functions that run at once.
+        log_groups: the log groups of functions that do not write into that of their name.
         roles: the roles of all functions that have been invoked.
     """
 
@@ -109,11 +110,12 @@ class LambdaRuntime:
         directory: Path,
         environment: Callable[[str], Mapping[str, str]],
         look_up: Callable[[str], FunctionCode | None],
-        publish: Callable[[str, str], None] = lambda name, text: None,
+        publish: Callable[[str, str], None] = lambda group, text: None,
         time: SkippedTime | None = None,
     ) -> None:
         self.executions = Executions()
         self._time = SkippedTime(threading.Event()) if time is None else time
+        self.log_groups: dict[str, str] = {}
         self.roles: set[str] = set()
         self._directory = directory
         self._environment = environment
@@ -150,7 +152,7 @@ class LambdaRuntime:
                 return worker.ask(event, self._time)
             finally:
                 if printed := self._new_output(name):
-                    self._publish(name, printed)
+                    self._publish(self.log_groups.get(name, f"/aws/lambda/{name}"), printed)
                 if worker.usable:
                     self._give_back(code, worker)
 

@@ -376,6 +376,21 @@ def test_a_function_that_fails_without_a_response_says_why(deployer: Deployer) -
     assert "no such model" in reason
 
 
+def test_a_function_writes_into_the_log_group_of_its_logging_configuration(deployer: Deployer) -> None:
+    name, logs = deployer.new_name(), deployer.aws.client("logs")
+    template = plain(PLAIN.replace("def handler(event, context):", "def handler(event, context):\n    print('seen')"))
+    template["Resources"]["Logs"] = {"Type": "AWS::Logs::LogGroup"}
+    template["Resources"]["Handler"]["Properties"]["LoggingConfig"] = {"LogGroup": {"Ref": "Logs"}}
+    template["Outputs"] |= {"Logs": {"Value": {"Ref": "Logs"}}, "Handler": {"Value": {"Ref": "Handler"}}}
+    assert deployer.deploy(template, name) == "CREATE_COMPLETE"
+    found = outputs(deployer, name)
+    events = logs.filter_log_events(logGroupName=found["Logs"])["events"]
+    assert "seen" in [each["message"] for each in events]
+    assert deployer.delete(name) == "DELETE_COMPLETE"
+    groups = logs.describe_log_groups()["logGroups"]
+    assert not {found["Logs"], f"/aws/lambda/{found['Handler']}"} & {each["logGroupName"] for each in groups}
+
+
 def test_a_function_that_cannot_run_here_is_rejected_before_anything_is_created(
     deployer: Deployer, rejected: Rejected
 ) -> None:

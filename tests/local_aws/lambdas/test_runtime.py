@@ -68,7 +68,7 @@ def test_what_two_processes_of_a_function_print_is_published_once(make: Make, pu
         thread.start()
     for thread in threads:
         thread.join()
-    assert {name for name, _ in published} == {"f"}
+    assert {group for group, _ in published} == {"/aws/lambda/f"}
     assert sorted("".join(text for _, text in published).splitlines()) == [
         f"told by {event} {number}" for event in "ab" for number in range(100, 600)
     ]
@@ -79,7 +79,7 @@ def test_what_an_earlier_runtime_logged_is_not_published_again(make: Make, publi
         runtime = make("def handler(event, context):\n    print(event)\n")
         runtime.invoke("f", event)
         runtime.close()
-    assert published == [("f", "a\n"), ("f", "b\n")]
+    assert published == [("/aws/lambda/f", "a\n"), ("/aws/lambda/f", "b\n")]
 
 
 def test_a_process_that_starts_while_everything_is_stopped_is_ended(

@@ -67,6 +67,10 @@ class Services(Protocol):
     def executions(self) -> Executions:
         """The concurrent executions of Lambda functions."""
 
+    @property
+    def function_log_groups(self) -> dict[str, str]:
+        """The log groups of Lambda functions with a LoggingConfig, by name: moto does not keep it."""
+
     def open_mailbox(self) -> Mailbox:
         """A URL to which a custom resource can PUT its answer."""
 

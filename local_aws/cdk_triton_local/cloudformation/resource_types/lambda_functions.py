@@ -34,6 +34,7 @@ class Function(ResourceType):
     type_name = "AWS::Lambda::Function"
     note = (
         "A Python function runs in a process of its own, with its own environment and timeout; memory is not limited. "
+        "Of its LoggingConfig, the log group is used. "
         "The CDK Provider framework (`framework.*`) is replaced by the local CloudFormation. Other runtimes do not run."
     )
     modelled = frozenset(
@@ -43,6 +44,7 @@ class Function(ResourceType):
             "Environment",
             "FunctionName",
             "Handler",
+            "LoggingConfig",
             "MemorySize",
             "Role",
             "Runtime",
@@ -56,7 +58,6 @@ class Function(ResourceType):
             "DeadLetterConfig",
             "EphemeralStorage",
             "KmsKeyArn",
-            "LoggingConfig",
             "ReservedConcurrentExecutions",
             "TracingConfig",
             "VpcConfig",
@@ -71,6 +72,7 @@ class Function(ResourceType):
             Tags=tag_map(context.tag_list(properties)),
             **picked(properties, *_CONFIGURATION),
         )
+        _log_as_configured(context, created["FunctionName"], properties)
         return PhysicalResource(created["FunctionName"], {"Arn": created["FunctionArn"]})
 
     def update(
@@ -83,11 +85,17 @@ class Function(ResourceType):
         client.update_function_configuration(
             FunctionName=physical.id, **{**settings, **picked(properties, *_CONFIGURATION)}
         )
+        _log_as_configured(context, physical.id, properties)
         return physical
 
     def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("lambda").delete_function(FunctionName=physical.id)
+
+
+def _log_as_configured(context: Context, function: str, properties: Properties) -> None:
+    group = properties.get("LoggingConfig", {}).get("LogGroup")
+    context.services.function_log_groups[function] = group or f"/aws/lambda/{function}"
 
 
 @register

@@ -101,7 +101,7 @@ class LogGroup(ResourceType):
     """AWS::Logs::LogGroup."""
 
     type_name = "AWS::Logs::LogGroup"
-    note = "A log group. A function writes to the group of its name; endpoints write to files in the state directory."
+    note = "A log group. Functions write to it; endpoints write to files in the state directory."
     modelled = frozenset({"LogGroupName", "RetentionInDays", "Tags"})
     recorded = frozenset({"DeletionProtectionEnabled", "KmsKeyId", "LogGroupClass"})
     attributes = frozenset({"Arn"})
