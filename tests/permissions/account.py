@@ -19,7 +19,7 @@ __all__ = ["Account"]
 
 @dataclass
 class Account:
-    """Reads moto's state, and what only the local AWS knows as the caller, whose calls are not judged.
+    """Reads moto's state, and the stacks of the local AWS.
 
     Attributes:
         aws: the local AWS.
@@ -42,10 +42,8 @@ class Account:
         if name.startswith("arn:"):
             return name
         try:
-            stacks = self.aws.client("cloudformation", ITSELF).describe_stacks(StackName=name)[
-                "Stacks"
-            ]  # without faults
-            found: str = stacks[0]["StackId"]
+            cloudformation = self.aws.client("cloudformation", ITSELF)  # whose calls have no faults
+            found: str = cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackId"]
         except ClientError:
             return f"arn:aws:cloudformation:{self.region}:{self.id}:stack/{name}/any"
         return found

@@ -6,19 +6,13 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from aws_cdk.assertions import Template
-from tests.permissions.callers import add_callers
 from tests.permissions.demands import decisions_of, demands
 from tests.permissions.judging import Decision, Policies, Request, document, judge
 from tests.permissions.templates import ACCOUNT, REGION, Templates
-from tests.security.everything import add_everything
 from tools.verify.claims import claims
-
-if TYPE_CHECKING:
-    from tests.hosting.conftest import World
 
 pytestmark = pytest.mark.slow
 
@@ -41,13 +35,6 @@ ROWS = [
     Key(**{**row, "services": tuple(row.get("services", ()))})
     for row in tomllib.loads(Path(__file__).with_name("context_keys.toml").read_text(encoding="utf-8"))["key"]
 ]
-
-
-@pytest.fixture(name="everything", scope="module")
-def _everything(shared_world: World) -> Templates:
-    artifacts, serving = add_everything(shared_world, shared_world.app())
-    stacks = (artifacts, serving, add_callers(serving))
-    return Templates([Template.from_stack(stack).to_json() for stack in stacks])
 
 
 def used(templates: Templates) -> Iterator[tuple[str, str, str]]:

@@ -12,30 +12,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import reduce
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
-from aws_cdk.assertions import Template
 from tests.hosting.conftest import ROOT
 from tests.permissions.bootstrap import of_the_bootstrap
-from tests.permissions.callers import add_callers
 from tests.permissions.demands import decisions_of, demands
 from tests.permissions.judging import Decision, Document, Verdict, document, judge
 from tests.permissions.pages import actions_in
 from tests.permissions.report import report
 from tests.permissions.templates import ACCOUNT, Templates
-from tests.security.everything import add_everything
-
-if TYPE_CHECKING:
-    from tests.hosting.conftest import World
-
-
-@pytest.fixture(name="everything", scope="module")
-def _everything(shared_world: World) -> Templates:
-    artifacts, serving = add_everything(shared_world, shared_world.app())
-    callers = add_callers(serving)  # which the other stacks then have exports for
-    return Templates([Template.from_stack(stack).to_json() for stack in (artifacts, serving, callers)])
-
 
 HANDLER = "tests/handlers/calls.json"
 
