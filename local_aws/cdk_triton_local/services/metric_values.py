@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import defaultdict
@@ -87,6 +88,7 @@ class MetricValues:
         Raises:
             LocalError: the statistic is another one.
         """
+        statistic = _statistic(stat)
         wanted = {(each["Name"], each["Value"]) for each in metric.get("Dimensions") or ()}
         start = self._clock.now - period * periods
         found: list[list[Datum]] = [[] for _ in range(periods)]
@@ -94,7 +96,7 @@ class MetricValues:
             number = math.floor((datum.time - start) / period)
             if 0 <= number < periods and wanted <= datum.dimensions:
                 found[number].append(datum)
-        return [_statistic(stat, data) if data else None for data in found]
+        return [statistic(data) if data else None for data in found]
 
     def of_queries(self, queries: Sequence[Mapping[str, Any]], periods: int, period: float = 0) -> Series:
         """The values of the query whose data are returned.
@@ -118,23 +120,28 @@ class MetricValues:
         return known[returned]
 
 
-def _statistic(stat: str, data: Sequence[Datum]) -> float | None:
-    number = sum(each.number for each in data)
-    match stat:
-        case "Sum":
-            return sum(each.total for each in data)
-        case "SampleCount":
-            return number
-        case "Average":
-            return sum(each.total for each in data) / number
-        case "Minimum":
-            return min(each.least for each in data)
-        case "Maximum":
-            return max(each.most for each in data)
+_STATISTICS: Final[Mapping[str, Callable[[Sequence[Datum]], float]]] = {
+    "Sum": lambda data: sum(each.total for each in data),
+    "SampleCount": lambda data: sum(each.number for each in data),
+    "Average": lambda data: sum(each.total for each in data) / sum(each.number for each in data),
+    "Minimum": lambda data: min(each.least for each in data),
+    "Maximum": lambda data: max(each.most for each in data),
+}
+
+
+def _statistic(stat: str) -> Callable[[Sequence[Datum]], float | None]:
+    if stat in _STATISTICS:
+        return _STATISTICS[stat]
     try:
-        share = float(stat.removeprefix("p")) / 100
+        return functools.partial(_percentile, float(stat.removeprefix("p")) / 100)
     except ValueError:
-        raise LocalError(f"the local AWS does not compute the statistic {stat}") from None
+        raise LocalError(
+            f"the local AWS does not compute the statistic {stat}; it has {', '.join(_STATISTICS)} and percentiles "
+            "such as p99"
+        ) from None
+
+
+def _percentile(share: float, data: Sequence[Datum]) -> float | None:
     known = sorted(pair for each in data for pair in zip(each.values, each.counts, strict=True))
     below = itertools.accumulate(count for _, count in known)
     rank = share * sum(count for _, count in known)

@@ -34,7 +34,6 @@ class Alarm(ResourceType):
             "ComparisonOperator",
             "DatapointsToAlarm",
             "Dimensions",
-            "EvaluateLowSampleCountPercentile",
             "EvaluationPeriods",
             "ExtendedStatistic",
             "InsufficientDataActions",
@@ -46,9 +45,7 @@ class Alarm(ResourceType):
             "Statistic",
             "Tags",
             "Threshold",
-            "ThresholdMetricId",
             "TreatMissingData",
-            "Unit",
         }
     )
     attributes = frozenset({"Arn"})
