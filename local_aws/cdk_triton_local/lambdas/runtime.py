@@ -265,9 +265,7 @@ class _Worker:
             self._stream.flush()
             line = self._stream.readline()
         except TimeoutError:
-            self.stop()
-            message = f"Task timed out after {self._code.timeout:.2f} seconds"
-            raise FunctionError({"errorMessage": message, "errorType": "Sandbox.Timedout"}) from None
+            raise self._timed_out() from None
         except OSError:
             line = b""
         if not line:
@@ -285,9 +283,16 @@ class _Worker:
             )
         answer = json.loads(line)
         clock.skip_to(time.time() + answer["ahead"])
+        if answer["ahead"] - request["ahead"] > self._code.timeout:
+            raise self._timed_out()
         if "error" in answer:
             raise FunctionError(answer["error"])
         return answer["result"]
+
+    def _timed_out(self) -> FunctionError:
+        self.stop()
+        message = f"Task timed out after {self._code.timeout:.2f} seconds"
+        return FunctionError({"errorMessage": message, "errorType": "Sandbox.Timedout"})
 
     def stop(self) -> int:
         """End the process."""
