@@ -16,9 +16,9 @@ from typing import Final, TypeAlias
 
 from cdk_triton.errors import LocalError
 
-__all__ = ["PACE", "Clock", "Waits"]
+__all__ = ["Clock", "Waits"]
 
-PACE: Final = 60.0
+_PACE: Final = 60.0
 """The seconds that pass in a second of the machine while an update or a change of instances waits."""
 
 _TICK_SECONDS: Final = 0.25
@@ -73,7 +73,7 @@ class Clock:
 
         Args:
             waits: what waits.
-            urgent: the clock runs at `PACE` until it has ended.
+            urgent: the clock runs at a minute per second until it has ended.
 
         Returns:
             The end of it.
@@ -124,7 +124,7 @@ class Clock:
             since, before = before, time.monotonic()
             passed = before - since
             # The time that the last `advance` took itself is not multiplied: a slow one would make the next one slower.
-            seconds = min(passed, 2 * _TICK_SECONDS) * PACE if self._urgent else passed
+            seconds = min(passed, 2 * _TICK_SECONDS) * _PACE if self._urgent else passed
             self.advance(seconds, pace=seconds / passed)
 
     def _move(self, until: float, pace: float) -> None:

@@ -15,7 +15,7 @@ from cdk_triton_local.clock import Clock
 from cdk_triton_local.services.metric_math import Series
 from cdk_triton_local.services.metric_values import MetricValues
 
-__all__ = ["Alarms", "check_alarm", "judge"]
+__all__ = ["Alarms", "check_alarm"]
 
 _MORE_PERIODS: Final = 2
 """Periods before the evaluated ones, from which values are taken if newer ones are missing: "CloudWatch attempts to
@@ -29,7 +29,6 @@ _COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "LessThanOrEqualToThreshold": lambda value, threshold: value <= threshold,
     "LessThanThreshold": lambda value, threshold: value < threshold,
 }
-
 
 _ACTIONS: Final = {"ALARM": "AlarmActions", "OK": "OKActions", "INSUFFICIENT_DATA": "InsufficientDataActions"}
 
@@ -79,7 +78,7 @@ class Alarms:
     def _evaluate(self, alarm: Mapping[str, Any]) -> None:
         name, before = alarm["AlarmName"], alarm["StateValue"]
         series = _series(alarm, self._values)
-        after = judge(alarm, series)
+        after = _state(alarm, series)
         if after != before:
             self._log(f"alarm {name}: {before} -> {after}")
             self._client().set_alarm_state(
@@ -120,7 +119,7 @@ def check_alarm(alarm: Mapping[str, Any]) -> None:
     _series(alarm, MetricValues(lambda oldest: (), Clock(only_moved=True)))
 
 
-def judge(alarm: Mapping[str, Any], series: Series) -> str:
+def _state(alarm: Mapping[str, Any], series: Series) -> str:
     """The state of an alarm.
 
     Args:
@@ -148,8 +147,8 @@ def judge(alarm: Mapping[str, Any], series: Series) -> str:
 
 def _given_values(alarm: Mapping[str, Any]) -> Series:
     """The values that a scaling policy gets from SetAlarmState: "you must include information in … StateReasonData"."""
-    found: Series = json.loads(alarm.get("StateReasonData") or "{}").get("recentDatapoints", [])
-    return found
+    data = json.loads(alarm.get("StateReasonData") or "{}")
+    return list(data.get("recentDatapoints", ())) if isinstance(data, dict) else []
 
 
 def _series(alarm: Mapping[str, Any], values: MetricValues) -> Series:
