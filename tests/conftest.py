@@ -29,8 +29,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Each session of botocore reads the tables of AWS's services again, and each test that uses moto begins a new session.
 vars(botocore.session)["create_loader"] = functools.cache(botocore.session.create_loader)
 
-# An example that takes more than 0.2 s fails otherwise, and on a busy machine any of them may.
-hypothesis.settings.register_profile("tests", deadline=None)
+# How long examples take depends on what else the machine does.
+hypothesis.settings.register_profile("tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("tests")
 
 

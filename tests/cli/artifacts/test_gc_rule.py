@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cdk_triton.cli.artifacts.contents import (
@@ -109,7 +109,6 @@ def collected(contents: Contents, who: tuple[ModelReference, ...], grace: timede
     return candidates(contents, uses(contents, who, BUCKET), now=NOW, grace=grace)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # which depends on what else the machine does
 @given(stores(), references, st.integers(0, 40).map(lambda days: timedelta(days=days)))
 def test_whatever_is_referred_to_is_never_deleted(
     contents: Contents, who: tuple[ModelReference, ...], grace: timedelta

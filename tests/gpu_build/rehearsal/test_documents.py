@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.gpu_build.rehearsal.rehearsing import answered, asked, write_input
 
@@ -173,7 +173,6 @@ def test_golden_requests_that_cannot_be_unpacked(tmp_path: Path, file: Callable[
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), max_size=4), st.integers(0, len(GOOD)))
 def test_no_bytes_end_the_unpacking_in_another_way(changes: list[tuple[int, int]], length: int) -> None:
     file = bytearray(GOOD)

@@ -23,10 +23,9 @@ def _s3(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_versions_and_copies_take_a_byte_for_each_byte_that_is_stored(s3: Any) -> None:
     s3.create_bucket(Bucket="versions")
     s3.put_bucket_versioning(Bucket="versions", VersioningConfiguration={"Status": "Enabled"})
+    store_and_copy(s3, 1)  # what the first requests import and keep is not counted
     with Traced() as traced:
-        for number in range(COUNT):
-            s3.put_object(Bucket="versions", Key="one", Body=content(number))
-            copied(s3, "versions", "one", f"copies/{number}")
+        store_and_copy(s3, COUNT)
         for _ in range(2):
             found = s3.list_object_versions(Bucket="versions", MaxKeys=5)["Versions"]
     assert (len(found), {each["Size"] for each in found}) == (5, {SIZE})
@@ -45,6 +44,12 @@ def test_a_part_of_a_source_that_has_changed_is_not_copied(s3: Any) -> None:
 
 def content(number: int) -> bytes:
     return bytes([number]) * SIZE
+
+
+def store_and_copy(s3: Any, count: int) -> None:
+    for number in range(count):
+        s3.put_object(Bucket="versions", Key="one", Body=content(number))
+        copied(s3, "versions", "one", f"copies/{number}")
 
 
 def copied(s3: Any, bucket: str, source: str, target: str) -> None:
