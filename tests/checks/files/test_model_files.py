@@ -100,6 +100,15 @@ def test_a_file_of_another_name_is_pointed_at(messages: Messages, write: Write, 
     assert (name in found[0].fix) == name.endswith(".onnx")
 
 
+@pytest.mark.parametrize(("name", "kind"), [("xgboost.json", "xgboost_json"), ("model.txt", "lightgbm")])
+def test_the_file_of_another_model_type_is_pointed_at(messages: Messages, write: Write, name: str, kind: str) -> None:
+    found = write({"model/config.pbtxt": 'backend: "fil"', f"model/1/{name}": ""}, base={}).check()
+    missing = [finding for finding in found if finding.code == "CT120"]
+    assert messages.of(missing) == [("CT120", "model/1/xgboost.model", "")]
+    assert kind in missing[0].fix
+    assert name in missing[0].fix
+
+
 def test_every_served_version_is_looked_at_and_no_other(write: Write) -> None:
     policy = 'backend: "python" version_policy { specific { versions: [ 1, 3 ] } }'
     files = {"model/config.pbtxt": policy, "model/1/a": "", "model/2/a": "", "model/3/model.py": ""}

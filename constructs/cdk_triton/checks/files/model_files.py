@@ -20,6 +20,7 @@ from cdk_triton.checks.derived.releases import is_at_least
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.python_models.environments import environments
+from cdk_triton.tree_models.parameters import FILES, formats
 from cdk_triton.tree_models.pickles import conversion, pickles_among
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import Model
@@ -124,12 +125,21 @@ def _consequence(each: BackendFile) -> str:
 def _fix(each: BackendFile) -> str:
     if each.backend == "fil" and (pickles := pickles_among(each.files.names_in(each.version))):
         return conversion(each.version / pickles[0], "", each.context.platform)
+    if each.backend == "fil" and not each.field and (types := _types_of(each)):
+        return f'write parameters {{ key: "model_type" value {{ string_value: "{types[0]}" }} }} for {FILES[types[0]]}'
     like = [name for name in each.files.names_in(each.version) if PurePosixPath(name).suffix == each.path.suffix]
     if len(like) == 1 and not each.field:
         return f'rename {each.version / like[0]} to {each.path.name}, or write default_model_filename: "{like[0]}"'
     if len(like) == 1:
         return f"write {like[0]!r} if that is meant, or add the file"
     return "add the file" if each.field else "add the file, or name another file in default_model_filename"
+
+
+def _types_of(each: BackendFile) -> list[str]:
+    """The values of `model_type` with which FIL would load a file that is there."""
+    there, platform = each.files.names_in(each.version), each.context.platform
+    known = formats(None if platform is None else platform.release)
+    return [name for name in known if FILES[name] in there]
 
 
 @rule(
