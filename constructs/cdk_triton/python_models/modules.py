@@ -26,6 +26,7 @@ __all__ = [
     "PROVIDED",
     "Module",
     "Read",
+    "has_compiled_file",
     "has_module",
     "imported_modules",
     "is_loaded_by_model",
@@ -46,6 +47,7 @@ Read = PythonSource | SyntaxFault | Unreadable
 
 # In the order in which Python looks for them.
 _SUFFIXES = (".abi3.so", ".so", ".py", ".pyc")
+_COMPILED = "-linux-gnu.so"  # the images' Python does not look for the files of another system
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,7 @@ def _look(files: Files, name: str, last: str, path: Sequence[PurePosixPath]) -> 
 
 def _file(files: Files, directory: PurePosixPath, stem: str) -> PurePosixPath | None:
     names = files.names_of(directory, stem)
-    binary = [name for name in names if name.startswith(f"{stem}.cpython-") and name.endswith(".so")]
+    binary = [name for name in names if name.startswith(f"{stem}.cpython-") and name.endswith(_COMPILED)]
     expected = (*binary, *(f"{stem}{suffix}" for suffix in _SUFFIXES)) if names else ()
     return next((directory / name for name in expected if name in names and files.has(directory / name)), None)
 
@@ -269,6 +271,12 @@ def is_named_by_model(context: CheckContext, name: str) -> bool:
 def has_module(owner: BackendFile, name: str) -> bool:
     """Whether a model finds a top-level module in the directories that the server appends to Python's path."""
     return own_module(owner, name) is not None
+
+
+def has_compiled_file(owner: BackendFile, name: str) -> bool:
+    """Whether these directories have a compiled module of this name, for whatever machine and Python."""
+    files = (file for directory in _path_of_model(owner) for file in owner.files.names_of(directory, name))
+    return any(file.endswith((".so", ".pyd")) for file in files)
 
 
 def own_module(owner: BackendFile, name: str) -> Module | None:

@@ -140,6 +140,7 @@ def test_an_import_after_a_function_may_have_ended(write: Write) -> None:
         pytest.param("import text.clean", {"1/text/clean.py": ""}, [], id="a package without __init__.py"),
         pytest.param("import text", {"text/__init__.py": ""}, [], id="in the model's directory"),
         pytest.param("import text", {"1/text.cpython-312-x86_64-linux-gnu.so": "x"}, [], id="compiled"),
+        pytest.param("import text", {"1/text.cpython-312-darwin.so": "x"}, [], id="compiled for macOS: CT115"),
         pytest.param("from . import text", {"1/text.py": "import torch"}, ["model/1/text.py"], id="relative"),
         pytest.param("import text", {"1/text.py": "import torch"}, ["model/1/text.py"], id="in a module"),
         pytest.param(

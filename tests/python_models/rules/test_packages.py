@@ -23,6 +23,7 @@ ENVIRONMENT = (
     'value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" } }',
 )
 SITE = "lib/python3.12/site-packages"
+MODEL = "class TritonPythonModel:\n    def execute(self, requests):\n        return []\n"
 LINUX_312 = "core.cpython-312-x86_64-linux-gnu.so"
 ELF_ARM = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\xb7\x00" + bytes(44)
 ELF_X86 = ELF_ARM.replace(b"\xb7", b"\x3e")
@@ -63,6 +64,26 @@ def test_the_tag_of_a_module(
     platform = None if release is None else at(release)
     files: dict[str, Change] = {f"1/vendor/text/{name}": b"" for name in names}
     assert found(write, files, platform, messages) == [f"CT115 1/vendor/text/{names[0]}"] * is_found
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        pytest.param(LINUX_312, [], id="that of the image"),
+        pytest.param("core.cpython-312-darwin.so", ["CT115", "CT161"], id="macOS"),
+        pytest.param("core.cpython-312-x86_64-linux-musl.so", ["CT115", "CT161"], id="musl"),
+        pytest.param("core.cp312-win_amd64.pyd", ["CT115", "CT161"], id="Windows"),
+    ],
+)
+def test_a_package_that_needs_a_module_of_another_system_does_not_load(
+    write: Write, name: str, codes: list[str]
+) -> None:
+    files: dict[str, Change] = {
+        "preprocess/1/model.py": f"import text\n{MODEL}",
+        "preprocess/1/text/__init__.py": "from .core import clean",
+        f"preprocess/1/text/{name}": b"x",
+    }
+    assert sorted(finding.code for finding in write(files).check(platform=at("25.09"))) == codes
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,13 @@ from cdk_triton.checks.derived.releases import known_release, of_release
 from cdk_triton.checks.registry import Problem, in_line, rule, would_not_load
 from cdk_triton.checks.sources import backend, server
 from cdk_triton.python_models.environments import ModelEnvironment, environments
-from cdk_triton.python_models.modules import needed_sources, own_module, provided_modules, python_version
+from cdk_triton.python_models.modules import (
+    has_compiled_file,
+    needed_sources,
+    own_module,
+    provided_modules,
+    python_version,
+)
 from cdk_triton.python_models.reader.backend_utils import MODULE
 from cdk_triton.python_models.reader.environment_packages import environment_modules, packed_modules
 from cdk_triton.python_models.reader.image_modules import (
@@ -103,6 +109,8 @@ def missing_package(context: CheckContext) -> Iterator[Problem]:
                 name = imported.module.partition(".")[0]
                 if imported.level or name in provided or name in brings or (path, name) in reported:
                     continue
+                if has_compiled_file(each, name):
+                    continue  # CT115 compares it with the container
                 if not is_in_repository(context, each, name, search):
                     reported.add((path, name))
                     yield _problem(context, each, path, imported)
