@@ -30,7 +30,7 @@ _CODES = re.compile(r"(CT\d+)(?: to (CT\d+))?")
 def judges_of(rule: Rule) -> list[Path]:
     """The tests of a rule, relative to the checkout: those of its module, or others beside that name its code.
 
-    The first line of tests names their codes, such as "The rules CT870 to CT877 about the file of a model".
+    The first line of tests names their codes, such as "The rules CT870 to CT878 about the file of a model".
     """
     own = _own_tests(rule)
     if (ROOT / own).is_file():

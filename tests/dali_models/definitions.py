@@ -200,6 +200,22 @@ COMPLETED = {
     "a callback by position": Case(pipeline("return fn.external_source(lambda: [1])"), ("CT874", "CT876")),
 }
 
+CAST = f"fn.cast({A}, dtype=types.FLOAT)"
+OTHER_TYPE = {
+    "the type of an operator": Case(pipeline(f"return {CAST}"), ("CT878",)),
+    "the type of an operator by a variable": Case(pipeline(f"x = {A}", f"x = {CAST}", "return x"), ("CT878",)),
+    "the type of an operator by a name": Case(
+        "KIND = types.FLOAT\n" + pipeline(f"return fn.cast({A}, dtype=KIND)"), ("CT878",)
+    ),
+    "the type of the second operator": Case(pipeline(f"x = {CAST}", f"return {A}, x"), ("CT878",), outputs=TWO_OUTPUTS),
+    "the same type": Case(pipeline(f"return {CAST}"), outputs=("OUT FP32 -1",)),
+    "the type of an earlier operator": Case(pipeline(f"x = {CAST}", "return fn.cast(x, dtype=types.UINT8)")),
+    "the type of an operator that may not run": Case(
+        pipeline(f"x = {A}", "if len([]):", f"    x = {CAST}", "return x")
+    ),
+    "an operator without a type": Case(pipeline(f"return fn.pad({CAST})")),
+}
+
 READER = "fn.readers.file(files=['picture'], name='reader')"
 WITHOUT_INPUT = {
     "a reader": Case(pipeline(f"encoded, labels = {READER}", "return encoded"), ("CT877",), ()),

@@ -1,4 +1,4 @@
-"""The rules CT870 to CT877 about definitions of pipelines, and DALI as their judge."""
+"""The rules CT870 to CT878 about definitions of pipelines, and DALI as their judge."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from google.protobuf import text_format
-from tests.dali_models.definitions import COMPLETED, CONTRADICTING, FAULTY, SOUND, WITHOUT_INPUT, Case
+from tests.dali_models.definitions import COMPLETED, CONTRADICTING, FAULTY, OTHER_TYPE, SOUND, WITHOUT_INPUT, Case
 
 from cdk_triton import ModelRepository, ServingPlatform
 from cdk_triton._dali_signature import PipelineSignature, signature_faults, signature_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from golden_messages import Messages
     from sample_repositories import Write
 
-CASES = {**SOUND, **FAULTY, **CONTRADICTING, **COMPLETED, **WITHOUT_INPUT}
+CASES = {**SOUND, **FAULTY, **CONTRADICTING, **COMPLETED, **OTHER_TYPE, **WITHOUT_INPUT}
 
 
 def repository(write: Write, case: Case) -> ModelRepository:

@@ -1,4 +1,4 @@
-"""The rules CT870 to CT877 about the file of a model: which one the backend takes, and what a recipe makes of it."""
+"""The rules CT870 to CT878 about the file of a model: which one the backend takes, and what a recipe makes of it."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from cdk_triton.dali_models.reader.tensors import (
     ExternalSource,
     Outputs,
     certain_nodes,
+    computed_types,
     external_sources,
     outputs_of,
 )
@@ -78,6 +79,7 @@ class Definition:
         unknown: why other code may make inputs, as the rest of a sentence; "" if none does.
         on_gpu: an operator that certainly needs a GPU, or the helper that makes it; None if none is known.
         outputs: the outputs of the pipeline; None if their number is not known, or if the definition fails.
+        computed: the types that the operators of the outputs write; None where no `dtype` shows it.
         outputs_on_gpu: the outputs that are certainly in the memory of the GPU, each with its place from 0.
     """
 
@@ -91,6 +93,7 @@ class Definition:
     changes_path: bool = False
     inputs: tuple[ExternalSource, ...] | None = None
     outputs: Outputs | None = None
+    computed: tuple[str | None, ...] = ()
     unknown: str = ""
     on_gpu: Reference | None = None
     outputs_on_gpu: tuple[int, ...] = ()
@@ -157,6 +160,9 @@ class _Reader:
             outputs=None
             if pipeline is None
             else outputs_of(pipeline, self._arguments(pipeline), self._nodes, self._names),
+            computed=()
+            if pipeline is None or unknown or not self._is_plain(pipeline)
+            else computed_types(pipeline, self._nodes, self._names),
             unknown=unknown,
             on_gpu=None
             if pipeline is None or unknown

@@ -15,7 +15,7 @@ from cdk_triton.python_models.reader.known_functions import dotted
 from cdk_triton.python_models.reader.names import bound_names
 from cdk_triton.python_models.reader.variables import values_set_once
 
-__all__ = ["ExternalSource", "Outputs", "certain_nodes", "external_sources", "outputs_of"]
+__all__ = ["ExternalSource", "Outputs", "certain_nodes", "computed_types", "external_sources", "outputs_of"]
 
 Outputs = tuple[PipelineTensor, ...]
 
@@ -147,19 +147,49 @@ def _element(value: ast.expr | None, index: int) -> ast.expr | None:
     return value.elts[index] if isinstance(value, ast.List | ast.Tuple) else value
 
 
-def _count_of_returned(pipeline: ast.FunctionDef, imported: Mapping[str, str]) -> int | None:
-    """The number of outputs that the function returns in any case."""
+def computed_types(
+    pipeline: ast.FunctionDef, nodes: Iterable[ast.AST], imported: Mapping[str, str]
+) -> tuple[str | None, ...]:
+    """The types that the operators of the outputs write, in their order; None where no `dtype` shows it."""
+    value = _returned(pipeline)
+    set_once = values_set_once(nodes)
+    outputs = value.elts if isinstance(value, ast.Tuple) else [] if value is None else [value]
+    return tuple(_computed_type(each, pipeline.body, set_once, imported) for each in outputs)
+
+
+def _computed_type(
+    value: ast.expr, body: Sequence[ast.stmt], set_once: Mapping[str, ast.expr], imported: Mapping[str, str]
+) -> str | None:
+    if isinstance(value, ast.Name):
+        value = _last_value(value.id, body) or value
+    match value:
+        case ast.Call(func=ast.Attribute(value=inner, attr="gpu" | "cpu"), args=[]):
+            return _computed_type(inner, [], set_once, imported)
+        case ast.Call(func=function, keywords=keywords) if _is_one(value, imported):
+            if dotted(function, imported) == f"{_FN}{_SOURCE}":
+                return None  # CT874 compares the input
+            kinds = [each.value for each in keywords if each.arg == "dtype"]
+            return _type(_resolved(kinds[0], set_once), imported) if kinds else None
+    return None
+
+
+def _returned(pipeline: ast.FunctionDef) -> ast.expr | None:
+    """What the function returns in any case."""
     returns = [node for node in own_nodes(*pipeline.body) if isinstance(node, ast.Return)]
     last = pipeline.body[-1]
     if len(returns) != 1 or returns[0] is not last or not isinstance(last, ast.Return) or last.value is None:
         return None
     value = last.value
-    if isinstance(value, ast.Name):
-        value = _last_value(value.id, pipeline.body) or value
+    return _last_value(value.id, pipeline.body) or value if isinstance(value, ast.Name) else value
+
+
+def _count_of_returned(pipeline: ast.FunctionDef, imported: Mapping[str, str]) -> int | None:
+    """The number of outputs that the function returns in any case."""
+    value = _returned(pipeline)
     if isinstance(value, ast.Tuple):
         is_spread = any(isinstance(each, ast.Starred) for each in value.elts)
         return None if is_spread else len(value.elts)
-    return 1 if _is_one(value, imported) else None
+    return 1 if value is not None and _is_one(value, imported) else None
 
 
 def _last_value(name: str, body: Iterable[ast.stmt]) -> ast.expr | None:

@@ -1,4 +1,4 @@
-"""CT874 to CT877: whether a DALI pipeline has the inputs and outputs of its configuration."""
+"""CT874 to CT878: whether a DALI pipeline has the inputs and outputs of its configuration."""
 
 from __future__ import annotations
 
@@ -258,6 +258,61 @@ def no_input(each: DaliPipelineFile) -> Iterator[Problem]:
             "input, and every request fails or ends the server",
             'read the data of requests with fn.external_source(name="…") in place of fn.readers',
         )
+
+
+@defined_rule(
+    "CT878",
+    Severity.WARNING,
+    "an output of a DALI pipeline has another type than in the configuration",
+    source=backend("dali_backend", "src/dali_model_instance.cc", 298, 306),
+)
+def another_type(each: Defined) -> Iterator[Problem]:
+    """The operator that makes an output has a `dtype` that is not the `data_type` in `config.pbtxt`.
+
+    The server loads the model, because a pipeline declares the types of its outputs only with `output_dtype` of
+    `@pipeline_def`. The backend then answers with the type of the operator. The next step of an ensemble rejects such
+    a tensor, and callers that rely on the configuration misread it.
+
+    Example:
+        # model/config.pbtxt
+        backend: "dali"
+        max_batch_size: 8
+        input { name: "IMAGE" data_type: TYPE_UINT8 dims: -1 }
+        output { name: "OUT" data_type: TYPE_UINT8 dims: [ 3, 224, 224 ] }
+        # model/1/dali.py
+        from nvidia.dali import fn, pipeline_def, types
+        from nvidia.dali.plugin.triton import autoserialize
+
+        @autoserialize
+        @pipeline_def(batch_size=8, num_threads=1, device_id=0)
+        def pipeline():
+            images = fn.decoders.image(fn.external_source(name="IMAGE"), device="mixed")
+            return fn.crop_mirror_normalize(images, crop=(224, 224), dtype=types.FLOAT)
+
+    Instead:
+        # model/config.pbtxt
+        backend: "dali"
+        max_batch_size: 8
+        input { name: "IMAGE" data_type: TYPE_UINT8 dims: -1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
+
+    Limits:
+        The rule knows the `dtype` of common operators in the value that the function returns, or that a variable has at
+        its end. CT874 compares what `output_dtype` declares.
+    """
+    definition = each.definition
+    _, outputs = configured_tensors(each.file.owner.config)
+    declared = definition.outputs or ()
+    if not len(outputs) == len(declared) == len(definition.computed):
+        return  # CT874 and CT875 report another number
+    for index, (entry, tensor, computed) in enumerate(zip(outputs, declared, definition.computed, strict=True)):
+        if computed not in (None, entry["data_type"]) and tensor.data_type is None:
+            yield each.file.owner.owner.problem(
+                f"output[{index}].data_type",
+                f"the operator that makes the output {entry['name']!r} writes {computed}, but config.pbtxt has "
+                f"{entry['data_type']}, so the next step of an ensemble would reject it, and callers would misread it",
+                "correct the data_type in config.pbtxt, or the dtype of the operator",
+            )
 
 
 def _faults(each: DaliPipelineFile) -> Iterator[SignatureFault]:
