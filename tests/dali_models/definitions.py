@@ -200,20 +200,24 @@ COMPLETED = {
     "a callback by position": Case(pipeline("return fn.external_source(lambda: [1])"), ("CT874", "CT876")),
 }
 
-CAST = f"fn.cast({A}, dtype=types.FLOAT)"
+CAST = "fn.cast(a, dtype=types.FLOAT)"
 OTHER_TYPE = {
-    "the type of an operator": Case(pipeline(f"return {CAST}"), ("CT878",)),
-    "the type of an operator by a variable": Case(pipeline(f"x = {A}", f"x = {CAST}", "return x"), ("CT878",)),
+    "the type of an operator": Case(pipeline(f"a = {A}", f"return {CAST}"), ("CT878",)),
+    "the type of an operator by a variable": Case(pipeline(f"a = {A}", f"a = {CAST}", "return a"), ("CT878",)),
     "the type of an operator by a name": Case(
         "KIND = types.FLOAT\n" + pipeline(f"return fn.cast({A}, dtype=KIND)"), ("CT878",)
     ),
-    "the type of the second operator": Case(pipeline(f"x = {CAST}", f"return {A}, x"), ("CT878",), outputs=TWO_OUTPUTS),
-    "the same type": Case(pipeline(f"return {CAST}"), outputs=("OUT FP32 -1",)),
-    "the type of an earlier operator": Case(pipeline(f"x = {CAST}", "return fn.cast(x, dtype=types.UINT8)")),
-    "the type of an operator that may not run": Case(
-        pipeline(f"x = {A}", "if len([]):", f"    x = {CAST}", "return x")
+    "the type of the second operator": Case(
+        pipeline(f"a = {A}", f"b = {CAST}", "return a, b"), ("CT878",), outputs=TWO_OUTPUTS
     ),
-    "an operator without a type": Case(pipeline(f"return fn.pad({CAST})")),
+    "the same type": Case(pipeline(f"a = {A}", f"return {CAST}"), outputs=("OUT FP32 -1",)),
+    "the type of an earlier operator": Case(
+        pipeline(f"a = {A}", f"b = {CAST}", "return fn.cast(b, dtype=types.UINT8)")
+    ),
+    "the type of an operator that may not run": Case(
+        pipeline(f"a = {A}", "if len([]):", f"    a = {CAST}", "return a")
+    ),
+    "an operator without a type": Case(pipeline(f"a = {A}", "return fn.pad(a)")),
 }
 
 READER = "fn.readers.file(files=['picture'], name='reader')"
