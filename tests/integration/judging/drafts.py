@@ -12,7 +12,7 @@ import onnx.helper
 from google.protobuf import text_format
 
 from cdk_triton.triton import ModelConfig
-from cdk_triton.triton.schema import DataType, ModelInput, ModelInstanceGroup, ModelOutput
+from cdk_triton.triton.schema import DataType, ModelInput, ModelInstanceGroup, ModelOutput, enum_name
 from sample_repositories.files import DALI_PIPELINE, SERIALIZED_PIPELINE
 from sample_repositories.torch_models import torch_model_files
 from sample_repositories.tree_models import xgboost_binary
@@ -146,7 +146,9 @@ def _onnx(config: ModelConfig) -> bytes:
         return value(given.name, given.data_type, given.reshape.shape if given.HasField("reshape") else given.dims)
 
     inputs, outputs = [tensor(each) for each in config.input], [tensor(each) for each in config.output]
-    inputs += [value(each.target_name[0], each.data_type, [-1]) for each in config.batch_input]
+    for each in config.batch_input:
+        shape = [None, None] if enum_name(each, "kind") == "BATCH_ITEM_SHAPE" else [None]  # as the server computes it
+        inputs.append(onnx.helper.make_tensor_value_info(each.target_name[0], kind_of(each.data_type), shape))
     for signal in config.sequence_batching.control_input:
         inputs.append(value(signal.name, signal.control[0].data_type or type_of("INT32"), [1]))
     for state in config.sequence_batching.state:
