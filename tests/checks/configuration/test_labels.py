@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -69,3 +70,18 @@ def test_labels_of_other_elements(messages: Messages, write: Write, output: str,
     files = {"model/config.pbtxt": config, "model/labels.txt": labels, "model/1/model.py": PYTHON_MODEL}
     found = messages.of(each for each in write(files, base={}).check() if each.code == "CT298")
     assert found == [("CT298", "model/config.pbtxt", "output[0].label_filename")] * expected
+
+
+def test_labels_that_cannot_be_read(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = 'backend: "python" output { name: "OUT" data_type: TYPE_FP32 dims: 5 label_filename: "labels.txt" }'
+    files = {"model/config.pbtxt": config, "model/labels.txt": NAMES, "model/1/model.py": PYTHON_MODEL}
+    repository = write(files, base={})
+    read = Path.read_bytes
+
+    def unreadable(path: Path) -> bytes:
+        if path.name == "labels.txt":
+            raise PermissionError(path)
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", unreadable)
+    assert {each.code for each in repository.check()}.isdisjoint({"CT001", "CT298"})

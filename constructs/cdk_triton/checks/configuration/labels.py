@@ -134,7 +134,7 @@ def labels_of_other_elements(each: ConfiguredModel) -> Iterator[Problem]:
             continue
         elements = math.prod(output.message.dims)
         count = elements if file.size > _LARGEST else each.context.contents(_lines, file)
-        if count == elements or min(output.message.dims, default=0) < 1:
+        if count in (None, elements) or min(output.message.dims, default=0) < 1:
             continue
         so = f"the elements from position {count} on have no name" if count < elements else "names may be shifted"
         yield output.problem(
@@ -145,7 +145,10 @@ def labels_of_other_elements(each: ConfiguredModel) -> Iterator[Problem]:
         )
 
 
-def _lines(file: Path) -> int:
-    """The lines of a file, without empty ones at its end."""
-    text = file.read_bytes().rstrip()
+def _lines(file: Path) -> int | None:
+    """The lines of a file, without empty ones at its end; None if it cannot be read."""
+    try:
+        text = file.read_bytes().rstrip()
+    except OSError:
+        return None
     return text.count(b"\n") + bool(text)
