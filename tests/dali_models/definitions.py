@@ -218,6 +218,7 @@ OTHER_TYPE = {
         pipeline(f"a = {A}", "if len([]):", f"    a = {CAST}", "return a")
     ),
     "an operator without a type": Case(pipeline(f"a = {A}", "return fn.pad(a)")),
+    "a configuration without a type": Case(pipeline(f"a = {A}", f"return {CAST}"), outputs=("OUT INVALID -1",)),
 }
 
 READER = "fn.readers.file(files=['picture'], name='reader')"

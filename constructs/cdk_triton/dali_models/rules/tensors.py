@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton._dali_signature import PipelineSignature, PipelineTensor, SignatureFault, signature_faults
+from cdk_triton._dali_signature import DATA_TYPES, PipelineSignature, PipelineTensor, SignatureFault, signature_faults
 from cdk_triton.checks.registry import Problem, in_line, would_not_load
 from cdk_triton.checks.sources import backend
 from cdk_triton.dali_models.configured import configured_tensors
@@ -306,7 +306,7 @@ def another_type(each: Defined) -> Iterator[Problem]:
     if not len(outputs) == len(declared) == len(definition.computed):
         return  # CT874 and CT875 report another number
     for index, (entry, tensor, computed) in enumerate(zip(outputs, declared, definition.computed, strict=True)):
-        if computed not in (None, entry["data_type"]) and tensor.data_type is None:
+        if computed not in (None, entry["data_type"]) and tensor.data_type is None and entry["data_type"] in DATA_TYPES:
             yield each.file.owner.owner.problem(
                 f"output[{index}].data_type",
                 f"the operator that makes the output {entry['name']!r} writes {computed}, but config.pbtxt has "
