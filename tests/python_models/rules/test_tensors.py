@@ -197,6 +197,11 @@ TAKEN = "ids = decode(pb.get_input_tensor_by_name(request, self.names))"
             False,
             id="an attribute set twice",
         ),
+        pytest.param(
+            f"class Spec:\n    names: str\n{each(TAKEN).replace(CLASS, ATTRIBUTE.format('[]'))}",
+            False,
+            id="a field of another class",
+        ),
         pytest.param(each(f"for name in ['TEXT']: {TAKEN.replace('self.names', 'name')}"), False, id="each of a list"),
         pytest.param(each("text = other.get_input_tensor_by_name(request, [])"), False, id="of somebody else's"),
     ],

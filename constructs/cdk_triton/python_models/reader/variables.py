@@ -41,12 +41,16 @@ def attributes_set_once(nodes: Iterable[ast.AST]) -> Mapping[str, ast.expr]:
     """The attributes that `self` gets only once, with the expressions that give their values.
 
     Args:
-        nodes: the nodes of the module.
+        nodes: the nodes of the module. `self` may be of any of its classes, so a field that a class declares counts,
+            too.
     """
     nodes = list(nodes)
     set_anywhere = Counter(
         node.attr for node in nodes if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
     )
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    fields = [each for one in classes for each in one.body if isinstance(each, ast.Assign | ast.AnnAssign)]
+    set_anywhere.update(name for each in fields for node in ast.walk(each) for name in bound_by(node))
     found = {}
     for node in nodes:
         match node:
