@@ -56,6 +56,8 @@ def at(release: str, instance_type: str = ON_A10G) -> ServingPlatform:
         pytest.param("25.09", ["core.cpython-312-x86_64-linux-musl.so"], True, id="musl"),
         pytest.param("25.09", ["core.pypy310-pp73-x86_64-linux-gnu.so"], True, id="PyPy"),
         pytest.param("25.09", ["libcore.so.1", "attach_macos.so", "core.dylib"], False, id="libraries"),
+        pytest.param("25.09", ["core.cpython-312-darwin.so", "core.py"], False, id="macOS, and its source"),
+        pytest.param("25.09", ["core.pyd", "core.py"], False, id="Windows, and its source"),
     ],
 )
 def test_the_tag_of_a_module(
@@ -83,7 +85,9 @@ def test_a_package_that_needs_a_module_of_another_system_does_not_load(
         "preprocess/1/text/__init__.py": "from .core import clean",
         f"preprocess/1/text/{name}": b"x",
     }
-    assert sorted(finding.code for finding in write(files).check(platform=at("25.09"))) == codes
+    findings = write(files).check(platform=at("25.09"))
+    assert sorted(finding.code for finding in findings) == codes
+    assert all("as CT115 says" in finding.fix for finding in findings if finding.code == "CT161")
 
 
 @pytest.mark.parametrize(

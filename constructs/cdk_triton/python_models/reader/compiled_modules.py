@@ -26,6 +26,7 @@ __all__ = [
     "compiled_module",
     "distribution",
     "head_of",
+    "is_ignored",
     "locked_torch",
     "packed_files",
     "recorded_files",
@@ -87,7 +88,7 @@ class PackedFiles:
     """What an archive with an environment contains, as far as its list of members does not show it.
 
     Attributes:
-        modules: the compiled modules.
+        modules: the compiled modules that Python may import.
         distributions: the installed packages.
         has_activate: whether it has the script `bin/activate`.
         lost_link: the first hard link to a file that is not in the archive before it, and that file; None without one.
@@ -119,6 +120,17 @@ def compiled_module(path: PurePosixPath, head: Callable[[], bytes]) -> CompiledM
         return CompiledModule(path, "Linux with musl" if of_musl else "Linux", linux["processor"], python)
     system, processor = ("macOS", None) if "darwin" in tag else _machine(head())
     return CompiledModule(path, system, processor, python)
+
+
+def is_ignored(module: CompiledModule, has: Callable[[PurePosixPath], bool]) -> bool:
+    """Whether Python imports a source beside a module that is not for it, because it does not look for such a name.
+
+    Args:
+        module: the module.
+        has: whether there is a file.
+    """
+    stem, _, tag = module.path.name.partition(".")
+    return not tag.startswith("abi3.") and has(module.path.with_name(f"{stem}.py"))
 
 
 def distribution(path: PurePosixPath) -> Distribution | None:
@@ -198,6 +210,7 @@ def _read(archive: tarfile.TarFile) -> PackedFiles:
             distributions.append(installed)
         if (module := compiled_module(path, partial(_head, archive, member))) is not None:
             modules.append(module)
+    modules = [each for each in modules if not is_ignored(each, lambda path: str(path) in names)]
     return PackedFiles(tuple(modules), tuple(distributions), "bin/activate" in names, lost)
 
 

@@ -15,7 +15,7 @@ from cdk_triton.checks.derived.backend_files import BackendFile
 from cdk_triton.checks.derived.releases import known_release
 from cdk_triton.checks.registry import Problem, rule, rules_about, would_not_load
 from cdk_triton.checks.sources import backend
-from cdk_triton.python_models.modules import Read, imported_modules, needed_modules, python_models
+from cdk_triton.python_models.modules import ImportedModule, Read, imported_modules, needed_modules, python_models
 from cdk_triton.python_models.reader.source import NotJudged, PythonSource, SyntaxFault
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.releases import releases
@@ -239,11 +239,18 @@ def missing_module(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             each.importer,
             f"the import in line {each.line} fails{effect}: {error}: {each.said}",
-            "write an absolute import, without leading dots"
-            if each.said.startswith("attempted relative import")
-            else "add the file to the version's directory, or correct the import",
+            _fix_of_import(each),
             line=each.line,
         )
+
+
+def _fix_of_import(each: ImportedModule) -> str:
+    if each.said.startswith("attempted relative import"):
+        return "write an absolute import, without leading dots"
+    stem = each.said.rstrip("'").rpartition(".")[2]
+    if any(path.name.startswith(f"{stem}.") and path.suffix in (".so", ".pyd") for path in each.owner.files):
+        return "install the package for the container, as CT115 says"
+    return "add the file to the version's directory, or correct the import"
 
 
 @_compiled_rule(

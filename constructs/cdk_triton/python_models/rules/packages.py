@@ -29,6 +29,7 @@ from cdk_triton.python_models.reader.compiled_modules import (
     compiled_module,
     distribution,
     head_of,
+    is_ignored,
     locked_torch,
     packed_files,
     recorded_files,
@@ -208,7 +209,8 @@ def _beside(context: CheckContext, each: ConfiguredModel) -> PackedFiles:
         file = files.file(path)
         if file is None:
             continue  # a build makes it
-        if (module := compiled_module(path, partial(context.contents, head_of, file))) is not None:
+        module = compiled_module(path, partial(context.contents, head_of, file))
+        if module is not None and not is_ignored(module, files.has):
             modules.append(module)
         if (installed := distribution(path)) is not None:
             distributions.append(installed)
