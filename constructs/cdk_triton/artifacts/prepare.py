@@ -185,7 +185,7 @@ def prepared_document(
         "not_read": [list(each) for each in report.not_read],
         "errors": errors,
         "backends": {model.name: model.backend_name or "" for model in repository.models},
-        "stateful_models": [each.name for each in repository.models if _keeps_state(each)],
+        "stateful_models": [each.name for each in context.loaded_models if _keeps_state(each)],
         "downloads": _downloads(context) if network_isolation else [],
         "python_instances": sum(python_instances(model, platform.gpu_count) for model in context.loaded_models),
         "entry_model": None if context.entry is None else context.entry.name,

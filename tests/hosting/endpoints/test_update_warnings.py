@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from aws_cdk.assertions import Annotations, Match
 from tests.hosting.conftest import NETWORK
 
 from cdk_triton import (
+    ContainerEnvironment,
+    ModelRepository,
     ServingPlatform,
     TritonArtifactStore,
     TritonEndpoint,
@@ -436,5 +439,19 @@ class TestState:
     def test_an_iterative_sequence_is_one_request(self, world: World, stack: cdk.Stack) -> None:
         repository = world.repository(network=f"{NETWORK} sequence_batching {{ iterative_sequence: true }}")
         model = TritonModel(stack, "Model", repository=repository, platform=world.platform)
+        TritonEndpoint(stack, "Endpoint", variants=[on(model, 3)])
+        assert warnings(stack, "StateOnSeveralInstances") == []
+
+    def test_a_model_with_state_that_is_not_loaded_does_not_matter(self, world: World, stack: cdk.Stack) -> None:
+        root = world.repository(network=f"{NETWORK} sequence_batching {{ }}").root
+        shutil.copytree(root / "network", root / "other")
+        (root / "other" / "config.pbtxt").write_text(NETWORK)
+        model = TritonModel(
+            stack,
+            "Model",
+            repository=ModelRepository.from_directory(root),
+            platform=world.platform,
+            environment=ContainerEnvironment(default_model_name="other"),
+        )
         TritonEndpoint(stack, "Endpoint", variants=[on(model, 3)])
         assert warnings(stack, "StateOnSeveralInstances") == []
