@@ -266,6 +266,35 @@ def test_a_role_in_a_vpc_needs_the_permissions_that_the_guides_list(
     assert found == accepted
 
 
+@pytest.mark.parametrize(
+    ("statement", "is_accepted"),
+    [({"Action": "EC2:*"}, True), ({"Action": ["ec2:describe*"]}, False), ({"NotAction": "s3:*"}, False)],
+    ids=["any case", "too little", "NotAction"],
+)
+def test_the_actions_of_a_role_in_a_vpc_count_in_any_case(statement: dict[str, Any], is_accepted: bool) -> None:
+    role = {"Effect": "Allow", "Resource": "*", **statement}
+    faults = Faults(["validated-roles"], statements=lambda _: [role])
+
+    call = Call("user", "sagemaker", "CreateModel", {"ExecutionRoleArn": "role", "VpcConfig": {}})
+    assert (faults.error(call) is None) == is_accepted
+
+
+def test_a_call_in_a_vpc_without_a_role_passes_on_to_its_validation() -> None:
+    call = Call("user", "sagemaker", "CreateModel", {"VpcConfig": {}})
+    assert Faults(["validated-roles"]).error(call) is None
+
+
+def test_a_role_that_does_not_exist_has_no_permissions(deployer: Deployer) -> None:
+    deployer.aws.inject("validated-roles")
+    with pytest.raises(ClientError, match="execution role does not have the EC2 permissions"):
+        deployer.aws.client("sagemaker").create_model(
+            ModelName=deployer.new_name(),
+            ExecutionRoleArn="arn:aws:iam::123456789012:role/nobody",
+            PrimaryContainer={"Image": "image"},
+            VpcConfig={"SecurityGroupIds": ["sg-1"], "Subnets": ["subnet-1"]},
+        )
+
+
 def test_a_seed_determines_the_calls_with_a_fault() -> None:
     def failing(seed: int) -> list[int]:
         faults = Faults(["no-free-executions"], seed)

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatch
+from fnmatch import fnmatchcase
 from typing import Any, Final, TypeAlias
 
 from cdk_triton.errors import LocalError
@@ -104,18 +104,22 @@ class Faults:
         )
 
     def _is_allowed(self, rejection: Rejection, call: Call) -> bool:
-        """Whether the role that a call passes has what the service requires of it."""
+        """Whether the role that a call passes has what the service requires of it; a call without one is invalid."""
         if not rejection.required:
             return False
-        role = next(str(call.parameters[name]) for name in _ROLES if name in call.parameters)
+        role = next((str(call.parameters[name]) for name in _ROLES if name in call.parameters), None)
+        if role is None:
+            return True
+        # "The prefix and the action name are case insensitive" (IAM JSON policy elements: Action).
         allowed = {
-            action
+            action.lower()
             for each in self.statements(role)
             if each["Effect"] == "Allow"
             if not rejection.is_unscoped or (each.get("Resource") in ("*", ["*"]) and "Condition" not in each)
-            for action in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])
+            for actions in [each.get("Action", ())]  # one with NotAction is taken to allow nothing
+            for action in ([actions] if isinstance(actions, str) else actions)
         }
-        return all(any(fnmatch(action, pattern) for pattern in allowed) for action in rejection.required)
+        return all(any(fnmatchcase(action.lower(), pattern) for pattern in allowed) for action in rejection.required)
 
     def _next(self, fault: Fault, number: int, rejection: Rejection, call: Call) -> ServiceError | None:
         operation = "" if rejection.is_of_caller else call.operation

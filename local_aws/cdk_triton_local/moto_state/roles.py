@@ -40,11 +40,15 @@ def make_scaling_role(account: str, region: str) -> str:
 
 
 def role_statements(account: str, region: str, arn: str) -> list[Mapping[str, Any]]:
-    """The statements of a role's own policies and of its managed policies."""
+    """The statements of a role's own policies and of its managed policies; none of a role that does not exist."""
+    from moto.iam.exceptions import NotFoundException
     from moto.iam.models import iam_backends
     from moto.utilities.utils import get_partition
 
-    role = iam_backends[account][get_partition(region)].get_role_by_arn(arn)
+    try:
+        role = iam_backends[account][get_partition(region)].get_role_by_arn(arn)
+    except NotFoundException:
+        return []
     managed = [
         version.document
         for policy in role.managed_policies.values()
