@@ -40,7 +40,6 @@ class Clock:
         self._only_moved = only_moved
         self._due: list[tuple[float, int, Waits, Future[None], bool]] = []
         self._numbers = itertools.count()
-        self._urgent = 0
         self._lock = threading.Lock()  # guards the attributes above
         self._advancing = threading.RLock()  # what continues may start something
         self._closed = threading.Event()
@@ -80,8 +79,6 @@ class Clock:
         """
         ended: Future[None] = Future()
         with self._advancing:  # no time passes before the first wait has begun
-            with self._lock:
-                self._urgent += urgent
             self._continue(waits, ended, urgent=urgent)
         return ended
 
@@ -124,8 +121,12 @@ class Clock:
             since, before = before, time.monotonic()
             passed = before - since
             # The time that the last `advance` took itself is not multiplied: a slow one would make the next one slower.
-            seconds = min(passed, 2 * _TICK_SECONDS) * _PACE if self._urgent else passed
+            seconds = min(passed, 2 * _TICK_SECONDS) * _PACE if self._hurries() else passed
             self.advance(seconds, pace=seconds / passed)
+
+    def _hurries(self) -> bool:
+        with self._lock:
+            return any(urgent for *_, urgent in self._due)
 
     def _move(self, until: float, pace: float) -> None:
         self._gained += (until - self._now) * (1 - 1 / pace)
@@ -139,8 +140,6 @@ class Clock:
         try:
             seconds = next(waits)
         except BaseException as error:  # whoever waits for the end gets it
-            with self._lock:
-                self._urgent -= urgent
             if isinstance(error, StopIteration):
                 ended.set_result(None)
             else:

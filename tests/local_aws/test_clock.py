@@ -56,6 +56,21 @@ def test_what_waits_when_the_clock_is_closed_fails() -> None:
         begun.result()
 
 
+def test_a_clock_that_is_opened_again_does_not_hurry_for_what_waited_before() -> None:
+    clock = Clock()
+
+    def wait(seconds: float) -> Waits:
+        yield seconds
+
+    clock.start(wait(300), urgent=True)
+    clock.close()
+    clock.open()
+    clock.start(wait(0.01)).result(timeout=60)
+    clock.close()
+
+    assert clock.gained == 0
+
+
 def test_a_clock_that_is_opened_again_goes_on() -> None:
     clock = Clock(only_moved=True)
     clock.open()
