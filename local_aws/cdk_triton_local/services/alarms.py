@@ -148,7 +148,8 @@ def _state(alarm: Mapping[str, Any], series: Series) -> str:
 def _given_values(alarm: Mapping[str, Any]) -> Series:
     """The values that a scaling policy gets from SetAlarmState: "you must include information in … StateReasonData"."""
     data = json.loads(alarm.get("StateReasonData") or "{}")
-    return list(data.get("recentDatapoints", ())) if isinstance(data, dict) else []
+    values = data.get("recentDatapoints") if isinstance(data, dict) else None
+    return values if isinstance(values, list) else []
 
 
 def _series(alarm: Mapping[str, Any], values: MetricValues) -> Series:

@@ -281,6 +281,17 @@ def test_an_alarm_notifies_its_topic_once(watched: Watched) -> None:
     assert pager.states() == ["ALARM"]
 
 
+@pytest.mark.parametrize("data", ['{"recentDatapoints": null}', '{"recentDatapoints": 7}'])
+def test_an_alarm_is_evaluated_whatever_reason_somebody_gives(watched: Watched, data: str) -> None:
+    name = f"with {len(data)} characters"
+    watched.alarm(name, TreatMissingData="notBreaching")
+    watched.cloudwatch.set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="the test", StateReasonData=data)
+
+    watched.aws.clock.advance(60)
+
+    assert watched.state(name) == "OK"
+
+
 @pytest.mark.slow
 def test_a_state_that_somebody_sets_starts_the_actions_until_the_next_evaluation(watched: Watched) -> None:
     pager = Pager(watched.aws, "tested")
