@@ -294,6 +294,8 @@ def _change(body: Mapping[str, Any], step: Mapping[str, Any], count: int) -> int
         return number - count
     if body["AdjustmentType"] == "ChangeInCapacity":
         return number
+    if number == 0:
+        return 0
     part = count * number / 100
     whole = math.floor(part) if part > 1 else math.ceil(part) if part < -1 else int(math.copysign(1, part))
     least = int(body.get("MinAdjustmentMagnitude", 0))

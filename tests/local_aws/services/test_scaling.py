@@ -236,6 +236,38 @@ def test_an_alarm_with_a_short_period_starts_its_policy_once_a_minute(
     assert scaled.under([0] * 4) == [2, 3, 4, 5]
 
 
+def test_a_step_of_no_percent_adds_nothing(aws: LocalAws, served: Served) -> None:
+    scaled = served("percent", lambda count: None)
+    arn = aws.client("application-autoscaling").put_scaling_policy(
+        PolicyName="no-percent",
+        ServiceNamespace="sagemaker",
+        ResourceId="endpoint/percent/variant/AllTraffic",
+        ScalableDimension="sagemaker:variant:DesiredInstanceCount",
+        PolicyType="StepScaling",
+        StepScalingPolicyConfiguration={
+            "AdjustmentType": "PercentChangeInCapacity",
+            "StepAdjustments": [{"MetricIntervalLowerBound": 0, "ScalingAdjustment": 0}],
+            "MinAdjustmentMagnitude": 2,
+        },
+    )["PolicyARN"]
+    cloudwatch = aws.client("cloudwatch")
+    cloudwatch.put_metric_alarm(
+        AlarmName="percent",
+        Namespace="Shop",
+        MetricName="Percent",
+        Statistic="Sum",
+        Period=60,
+        EvaluationPeriods=1,
+        Threshold=1,
+        ComparisonOperator="GreaterThanOrEqualToThreshold",
+        AlarmActions=[arn],
+    )
+    data = json.dumps({"recentDatapoints": [2.0]})
+    cloudwatch.set_alarm_state(AlarmName="percent", StateValue="ALARM", StateReason="the test", StateReasonData=data)
+
+    assert scaled.under([0]) == [1]
+
+
 @pytest.mark.parametrize("gained", [0, 118])
 def test_a_schedule_changes_the_limits_and_the_instances_at_the_time_of_the_machine(
     aws: LocalAws, served: Served, gained: int
