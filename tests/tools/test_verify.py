@@ -63,6 +63,10 @@ def test_a_report_names_no_account_and_has_one_line_for_each_part() -> None:
             ["callers", "--report", "none/report.md"],
             "none/report.md cannot be written; create the directory none first",
         ),
+        (
+            ["callers", "--report", "."],
+            ". cannot be written, because it is a directory; name a file in it",
+        ),
     ],
 )
 def test_unusable_arguments_are_refused_before_anything_is_deployed(

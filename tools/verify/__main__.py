@@ -127,9 +127,11 @@ def _name(text: str) -> str:
 
 
 def _writable(text: str) -> Path:
-    """A file whose directory exists, so that no report is lost at the end."""
+    """A file, also a new one, in a directory that exists, so that no report is lost at the end."""
     if not Path(text).parent.is_dir():
         raise ArgumentTypeError(f"{text} cannot be written; create the directory {Path(text).parent} first")
+    if Path(text).is_dir():
+        raise ArgumentTypeError(f"{text} cannot be written, because it is a directory; name a file in it")
     return Path(text)
 
 
