@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -195,6 +194,7 @@ class _Exchange:
         while (left := until - time.now) > 0:
             if (answer := mailbox.wait(min(left, LONGEST_POLL_SECONDS))) is not None:
                 return answer
+            time.sleep(0)  # fails when the local AWS is being stopped
         return mailbox.wait(0)
 
     def _deliver(self, request: Mapping[str, Any]) -> LocalError | None:
@@ -275,7 +275,7 @@ class _ProviderFramework:
 
     def _until_complete(self, event: dict[str, Any]) -> dict[str, Any]:
         interval, total = self._waiter()
-        deadline = time.monotonic() + min(total, self._timeout)
+        deadline = self._context.services.time.now + min(total, self._timeout)
         for pause in _pauses(interval):
             result = self._invoke_from_framework("USER_IS_COMPLETE_FUNCTION_ARN", event)
             if not isinstance(result, dict):
@@ -284,7 +284,7 @@ class _ProviderFramework:
                 return {**event, **result, "Data": {**(event.get("Data") or {}), **(result.get("Data") or {})}}
             if result.get("Data"):
                 raise _FailedError('"Data" is not allowed if "IsComplete" is "False"', event)
-            if time.monotonic() + pause > deadline:
+            if self._context.services.time.now + pause > deadline:
                 raise _TimedOutError("Operation timed out", event)
             self._context.services.sleep(pause)
         raise AssertionError("pauses never end")
@@ -312,13 +312,13 @@ class _ProviderFramework:
 
     def _invoke_with_retries(self, variable: str, event: dict[str, Any]) -> Any:
         """Raises _FailedError also if the function stays throttled or inactive, as the framework does."""
-        throttled, deadline = 0, time.monotonic() + FRAMEWORK_ACTIVE_SECONDS
+        throttled, deadline = 0, self._context.services.time.now + FRAMEWORK_ACTIVE_SECONDS
         while True:
             try:
                 return self._invoke_once(variable, event)
             except NotRunError as error:
                 throttled += isinstance(error, ThrottledError)
-                if throttled == FRAMEWORK_ATTEMPTS or time.monotonic() > deadline:
+                if throttled == FRAMEWORK_ATTEMPTS or self._context.services.time.now > deadline:
                     raise _FailedError(str(error), event) from error
                 self._context.services.sleep(FRAMEWORK_PAUSE_SECONDS)
 
