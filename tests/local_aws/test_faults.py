@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from golden_messages import Messages
 
 CODE = """
-import json, time, urllib.request
+import json, threading, time, urllib.request
 import boto3
 
 requests = set()
@@ -35,6 +35,11 @@ def handler(event, context):
         began = time.time()
         time.sleep(event)
         return time.time() - began
+    if event == "background":
+        thread = threading.Thread(target=time.sleep, args=(1000,), daemon=True)
+        thread.start()
+        thread.join(0.1)
+        return "returned"
     if event == "write":
         s3 = boto3.client("s3")
         s3.put_object(Bucket="written", Key="object", Body=b"", IfNoneMatch="*")
@@ -203,6 +208,8 @@ def test_the_pauses_of_a_function_are_skipped_while_there_are_faults(deployer: D
     assert deployer.aws.time.now - before >= 20
     with pytest.raises(FunctionError, match=r"timed out after 30\.00 seconds"):
         deployer.aws.invoke_function(function, 1000.0)
+    assert deployer.aws.time.now - before < 900, "the function is ended at its timeout, not at the end of the pause"
+    assert deployer.aws.invoke_function(function, "background") == "returned"
 
     deployer.aws.inject()
     began = time.monotonic()

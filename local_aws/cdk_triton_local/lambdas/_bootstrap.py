@@ -2,8 +2,9 @@
 
 Usage: `python _bootstrap.py SOCKET ARN`. Reads one JSON object per line from the socket (`event`,
 `seconds` until it is ended, `skips`: whether its pauses are skipped, `ahead`: the seconds that others have skipped)
-and answers each with one line: `{"result": …}` or `{"error": {"errorMessage", "errorType", "stackTrace"}}`, as Lambda's
-Python runtime reports failures, and `ahead`. The output of the function goes to its log. Standard library only.
+and answers each with one line: `{"result": …}`, `{"error": {"errorMessage", "errorType", "stackTrace"}}`, as Lambda's
+Python runtime reports failures, or `{"timed_out": true}` when it ends itself, each with `ahead`. The output of the
+function goes to its log. Standard library only.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import math
 import os
 import socket
 import sys
@@ -50,11 +52,15 @@ class Clock:
         ahead: the seconds.
         skips: whether each pause moves the time on at once, also those of botocore between two attempts. Threads that
             pause together skip the time once.
+        deadline: when Lambda ends the function, by `time.monotonic`.
+        end: ends the process; a skipped pause of the handler does this at the deadline.
     """
 
     def __init__(self) -> None:
         self.ahead = 0.0
         self.skips = False
+        self.deadline = math.inf
+        self.end: Callable[[], None] = sys.exit
         self._lock = threading.Lock()
         self._time, self._monotonic, self._sleep = time.time, time.monotonic, time.sleep
         time.time = lambda: self._time() + self.ahead
@@ -66,6 +72,13 @@ class Clock:
             self._sleep(seconds)
             return
         until = self._monotonic() + self.ahead + seconds
+        if until > self.deadline:
+            if threading.current_thread() is not threading.main_thread():
+                self._sleep(seconds)  # Lambda freezes or ends it before the end of its pause
+                return
+            with self._lock:
+                self.ahead = max(self.ahead, self.deadline - self._monotonic())
+            self.end()
         self._sleep(0.001)  # other threads go on
         with self._lock:
             self.ahead = max(self.ahead, until - self._monotonic())
@@ -82,9 +95,21 @@ def main(address: str, arn: str) -> None:
     channel = socket.socket(socket.AF_UNIX)
     channel.connect(address)
     stream = channel.makefile("rwb")
+
+    def send(answer: str) -> None:
+        sys.stdout.flush()  # the answer makes the log be read
+        stream.write(answer.encode() + b"\n")
+        stream.flush()
+
+    def end() -> None:
+        send(json.dumps({"timed_out": True, "ahead": clock.ahead}))
+        os._exit(1)
+
+    clock.end = end
     for line in stream:
         request = json.loads(line)
         clock.ahead, clock.skips = request["ahead"], request["skips"]
+        clock.deadline = time.monotonic() + request["seconds"]
         context = Context(arn, time.time() + request["seconds"])
         try:
             handler = handler or load()
@@ -97,9 +122,7 @@ def main(address: str, arn: str) -> None:
                 "stackTrace": traceback.format_tb(error.__traceback__)[1:],
             }
             answer = json.dumps({"error": failure, "ahead": clock.ahead})
-        sys.stdout.flush()  # the answer makes the log be read
-        stream.write(answer.encode() + b"\n")
-        stream.flush()
+        send(answer)
 
 
 def load() -> Callable[[Any, Context], Any]:
