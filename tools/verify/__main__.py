@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -135,6 +138,20 @@ def _writable(text: str) -> Path:
     return Path(text)
 
 
+@contextmanager
+def _own_temporary_files() -> Iterator[None]:
+    """Remove what the runtime of the CDK in this process leaves behind if Ctrl-C in a terminal ends it."""
+    with tempfile.TemporaryDirectory(prefix="cdk-triton-verify-", ignore_cleanup_errors=True) as directory:
+        before = os.environ.get("TMPDIR")
+        os.environ["TMPDIR"] = directory
+        try:
+            yield
+        finally:
+            del os.environ["TMPDIR"]
+            os.environ.update({} if before is None else {"TMPDIR": before})
+
+
+@_own_temporary_files()
 def main() -> int:
     """Run a command; returns 1 if a claim does not hold or an experiment failed, 2 for unusable arguments."""
     parser = ArgumentParser(prog="python -m tools.verify", description="Confirms claims of the guide on AWS.")
