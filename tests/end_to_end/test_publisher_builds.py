@@ -150,7 +150,7 @@ def test_the_faults_of_aws_are_waited_for(account: Account, run: Any, faults: li
     assert account.aws.time.now - began < 60 * 60
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_build_that_stays_in_the_queue_fails_with_its_reason(account: Account, run: Any) -> None:
     account.tenants = account.tenants.with_name("queued")
     account.write("queued", 9)
