@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.tree_models.releases import treelite_of
+from cdk_triton.tree_models.releases import requirements_of, treelite_of
 
 __all__ = ["conversion", "pickles_among"]
 
@@ -35,7 +35,7 @@ def conversion(path: PurePosixPath, library: str, platform: ServingPlatform | No
     if library == "cuML":
         return _advice(path, f"import joblib; {load}.as_treelite().serialize('checkpoint.tl')", "treelite_checkpoint")
     version = treelite_of(platform)
-    treelite = f", with treelite=={'.'.join(map(str, version))} installed" if version is not None else ""
+    treelite = f", with {requirements_of(version)} installed" if version is not None else ""
     command = f"import joblib, treelite; treelite.sklearn.import_model({load}).serialize('checkpoint.tl')"
     return _advice(path, command, "treelite_checkpoint") + treelite
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton.releases import release_order
 
-__all__ = ["reads_checkpoint", "treelite_of"]
+__all__ = ["reads_checkpoint", "requirements_of", "treelite_of"]
 
 # Release → the Treelite from it on: cmake/thirdparty/get_treelite.cmake of each branch of fil_backend.
 _VERSIONS = {
@@ -37,6 +37,16 @@ def treelite_of(platform: ServingPlatform | None) -> tuple[int, ...] | None:
     if served > release_order(_LAST_READ):
         return None
     return next((each for since, each in reversed(_VERSIONS.items()) if served >= release_order(since)), None)
+
+
+def requirements_of(treelite: tuple[int, ...]) -> str:
+    """What to install for a version of Treelite, as pip takes it.
+
+    Before 4.0, its wheels import `treelite_runtime` without requiring it, and cannot convert models with numpy 2.
+    """
+    version = ".".join(map(str, treelite))
+    before_4 = f", treelite_runtime=={version} and numpy<2" if treelite[0] < 4 else ""
+    return f"treelite=={version}{before_4}"
 
 
 def reads_checkpoint(reader: tuple[int, ...], writer: tuple[int, ...]) -> bool:

@@ -12,7 +12,7 @@ from cdk_triton.tree_models.parameters import FILES
 from cdk_triton.tree_models.pickles import conversion
 from cdk_triton.tree_models.reader.file import Damaged, Pickle
 from cdk_triton.tree_models.reader.forest import LIBRARIES, Forest, Format
-from cdk_triton.tree_models.releases import reads_checkpoint, treelite_of
+from cdk_triton.tree_models.releases import reads_checkpoint, requirements_of, treelite_of
 from cdk_triton.triton.findings import Severity
 
 # Field → the Treelite that reads it first, and the XGBoost that writes it first. Treelite rejects fields that it does
@@ -317,7 +317,7 @@ def unread_by_release(each: FilForest) -> Iterator[Problem]:
         yield each.file.refused(
             f"the checkpoint is of {forest.writer}, and the release has Treelite {'.'.join(map(str, reader))}",
             _CHECKPOINT_WORDS[reader[0]],
-            f"write the checkpoint again with treelite=={'.'.join(map(str, reader))}",
+            f"write the checkpoint again with {requirements_of(reader)}",
         )
     if forest.format not in _XGBOOST:
         return
