@@ -6,7 +6,6 @@ Two stacks serve it: one answers at once, the other streams.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -116,14 +115,10 @@ def test_the_call_of_the_page_prints_its_own_answers(run_call: Any, outputs: dic
 
 
 def test_an_answer_is_streamed_token_by_token(example_app: Any, streaming: dict[str, str]) -> None:
-    start = time.monotonic()
-    results = stream(example_app, streaming, CAPITAL)
-    parts = list(results)
+    parts = list(stream(example_app, streaming, CAPITAL))
     assert b"|".join(part["text"][0] for part in parts) == b"The| capital| of| France| is| Paris|.|"
     assert [part["tokens"].item() for part in parts] == [1, 2, 3, 4, 5, 6, 7, 7]
     assert [part["finish_reason"][0] for part in parts] == [b""] * 7 + [b"stop"]
-    assert results.first_result_seconds is not None
-    assert results.first_result_seconds < (time.monotonic() - start) * 0.8
 
 
 def test_a_streamed_answer_ends_at_its_limit(example_app: Any, streaming: dict[str, str]) -> None:
