@@ -199,38 +199,41 @@ def test_an_alarm_that_somebody_sets_off_takes_the_step_of_the_given_values(
     assert scaled.under([0]) == [count]
 
 
-def test_an_alarm_with_a_short_period_starts_its_policy_once_a_minute(
-    aws: LocalAws, served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scaled = served("short", lambda count: None)
-    monkeypatch.setattr("cdk_triton_local.endpoints.instance_changes.SECONDS", 0.0)
+def step_at_one(aws: LocalAws, endpoint: str, *, period: int, adjustment: int, **configuration: Any) -> None:
+    """Add a step policy to an endpoint, and an alarm at a sum of 1 of the metric with the endpoint's name."""
     arn = aws.client("application-autoscaling").put_scaling_policy(
-        PolicyName="one-more",
+        PolicyName="step",
         ServiceNamespace="sagemaker",
-        ResourceId="endpoint/short/variant/AllTraffic",
+        ResourceId=f"endpoint/{endpoint}/variant/AllTraffic",
         ScalableDimension="sagemaker:variant:DesiredInstanceCount",
         PolicyType="StepScaling",
         StepScalingPolicyConfiguration={
-            "AdjustmentType": "ChangeInCapacity",
-            "StepAdjustments": [{"MetricIntervalLowerBound": 0, "ScalingAdjustment": 1}],
-            "Cooldown": 0,
+            "StepAdjustments": [{"MetricIntervalLowerBound": 0, "ScalingAdjustment": adjustment}],
+            **configuration,
         },
     )["PolicyARN"]
-    cloudwatch = aws.client("cloudwatch")
-    cloudwatch.put_metric_alarm(
-        AlarmName="short",
+    aws.client("cloudwatch").put_metric_alarm(
+        AlarmName=endpoint,
         Namespace="Shop",
-        MetricName="Short",
+        MetricName=endpoint,
         Statistic="Sum",
-        Period=10,
+        Period=period,
         EvaluationPeriods=1,
         Threshold=1,
         ComparisonOperator="GreaterThanOrEqualToThreshold",
         AlarmActions=[arn],
     )
+
+
+def test_an_alarm_with_a_short_period_starts_its_policy_once_a_minute(
+    aws: LocalAws, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scaled = served("short", lambda count: None)
+    monkeypatch.setattr("cdk_triton_local.endpoints.instance_changes.SECONDS", 0.0)
+    step_at_one(aws, "short", period=10, AdjustmentType="ChangeInCapacity", adjustment=1, Cooldown=0)
     times = [datetime.fromtimestamp(aws.clock.machine_now + 10 * number, UTC) for number in range(30)]
-    cloudwatch.put_metric_data(
-        Namespace="Shop", MetricData=[{"MetricName": "Short", "Value": 1, "Timestamp": time} for time in times]
+    aws.client("cloudwatch").put_metric_data(
+        Namespace="Shop", MetricData=[{"MetricName": "short", "Value": 1, "Timestamp": time} for time in times]
     )
 
     assert scaled.under([0] * 4) == [2, 3, 4, 5]
@@ -238,32 +241,13 @@ def test_an_alarm_with_a_short_period_starts_its_policy_once_a_minute(
 
 def test_a_step_of_no_percent_adds_nothing(aws: LocalAws, served: Served) -> None:
     scaled = served("percent", lambda count: None)
-    arn = aws.client("application-autoscaling").put_scaling_policy(
-        PolicyName="no-percent",
-        ServiceNamespace="sagemaker",
-        ResourceId="endpoint/percent/variant/AllTraffic",
-        ScalableDimension="sagemaker:variant:DesiredInstanceCount",
-        PolicyType="StepScaling",
-        StepScalingPolicyConfiguration={
-            "AdjustmentType": "PercentChangeInCapacity",
-            "StepAdjustments": [{"MetricIntervalLowerBound": 0, "ScalingAdjustment": 0}],
-            "MinAdjustmentMagnitude": 2,
-        },
-    )["PolicyARN"]
-    cloudwatch = aws.client("cloudwatch")
-    cloudwatch.put_metric_alarm(
-        AlarmName="percent",
-        Namespace="Shop",
-        MetricName="Percent",
-        Statistic="Sum",
-        Period=60,
-        EvaluationPeriods=1,
-        Threshold=1,
-        ComparisonOperator="GreaterThanOrEqualToThreshold",
-        AlarmActions=[arn],
+    step_at_one(
+        aws, "percent", period=60, AdjustmentType="PercentChangeInCapacity", adjustment=0, MinAdjustmentMagnitude=2
     )
     data = json.dumps({"recentDatapoints": [2.0]})
-    cloudwatch.set_alarm_state(AlarmName="percent", StateValue="ALARM", StateReason="the test", StateReasonData=data)
+    aws.client("cloudwatch").set_alarm_state(
+        AlarmName="percent", StateValue="ALARM", StateReason="the test", StateReasonData=data
+    )
 
     assert scaled.under([0]) == [1]
 
