@@ -21,6 +21,7 @@ from cdk_triton.cli.fleet.execution import start
 from cdk_triton.cli.fleet.map_progress import MapProgress
 from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.errors import StoreError
+from cdk_triton_local.lambdas import LambdaRuntime
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -126,18 +127,28 @@ def test_a_command_that_is_interrupted_while_it_starts_an_execution_leads_to_it(
     messages: Messages, account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manifest = account.manifest("tenant-12")
-    started = len(account.executions())
+    started, is_followed, invoke = len(account.executions()), threading.Event(), LambdaRuntime.invoke
+
+    def held(runtime: LambdaRuntime, function: str, event: Any) -> Any:
+        is_followed.wait()  # or the execution might end before the second command
+        return invoke(runtime, function, event)
 
     def interrupted(*arguments: Any) -> None:
         start(*arguments)
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(publishing, "start", interrupted)
-        found = run("fleet", "publish", manifest, *FLEET)
+    def followed(*arguments: Any) -> str:
+        execution = start(*arguments)
+        is_followed.set()
+        return execution
+
+    monkeypatch.setattr(LambdaRuntime, "invoke", held)
+    monkeypatch.setattr(publishing, "start", interrupted)
+    found = run("fleet", "publish", manifest, *FLEET)
     assert found.status == 130
     messages.record("cdk-triton fleet", found.said)
 
+    monkeypatch.setattr(publishing, "start", followed)
     assert run("fleet", "publish", manifest, *FLEET).status == 0
     assert len(account.executions()) == started + 1
     assert account.current()["tenant-12"] == account.target("tenant-12")
