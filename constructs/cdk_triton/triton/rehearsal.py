@@ -89,7 +89,7 @@ _REQUESTS: Final = several(
 class GoldenRequest:
     """A request whose answer is known.
 
-    Without `expect` and `label`, any answer without an error passes.
+    An answer needs the outputs for which the request asks. Without `expect` and `label`, any such answer passes.
 
     Attributes:
         request: the file of the request: JSON as `cdk-triton invoke --data` takes it, or `.npz` with an array for each

@@ -12,11 +12,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Mapping, Sequence
+from typing import Any, Collection, Mapping, Sequence
 
 from .tensors import Tensor
 
-__all__ = ["difference", "figures_of"]
+__all__ = ["difference", "figures_of", "lacking"]
 
 _FLOATS = ("FP16", "BF16", "FP32", "FP64")
 
@@ -32,7 +32,7 @@ def difference(
         return _label(comparison["label"], found)
     for name, tensor in (expected or {}).items():
         if name not in found:
-            return f"the answer lacks the output {name!r}, and has {', '.join(map(repr, found))}"
+            return lacking(name, found)
         reason = _shapes(found[name], tensor) or _COMPARED[how](comparison, found[name], tensor)
         if reason is not None:
             return f"the output {name!r} {reason}"
@@ -47,6 +47,11 @@ def figures_of(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> d
             pairs = zip(found[name].values, tensor.values)
             figures[name] = max((abs(one - other) for one, other in pairs if one != other), default=0.0)
     return {name: value for name, value in figures.items() if math.isfinite(value)}
+
+
+def lacking(name: str, found: Collection[str]) -> str:
+    """The words for an output that an answer does not have."""
+    return f"the answer lacks the output {name!r}, and has {', '.join(map(repr, found)) or 'none'}"
 
 
 def _shapes(found: Tensor, expected: Tensor) -> str | None:

@@ -8,18 +8,18 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, Sequence
 
 from ..load_failures import failed_request
 from ..log import Log
 from ..stop import Stop, StoppedError
-from .comparison import difference, figures_of
+from .comparison import difference, figures_of, lacking
 from .document import RehearsalDocument, RequestEntry
 from .memory import Memory, sampled_memory, shared_mib
 from .privacy import said_without_text
 from .repetition import Latencies, repeat
 from .server import Answer, RehearsalError, Server, serving
-from .tensors import AnswerError, Tensor, read_tensors
+from .tensors import AnswerError, Tensor, read_tensors, requested_outputs
 
 __all__ = ["Session"]
 
@@ -97,12 +97,13 @@ class Session:
         row: dict[str, Any] = {"name": request.name, "reason": None, "seconds": None, "largest_differences": {}}
         try:
             with _named(request.name):
-                answer = _answered(server, request.body.read_bytes(), request.content_type)
+                body = request.body.read_bytes()
+                answer = _answered(server, body, request.content_type)
             row["seconds"] = round(answer.seconds, 6)
             if self._document.keep_answers:
                 (self._out / f"answer{number}").write_bytes(answer.body)
                 row["content_type"] = answer.content_type
-            row.update(_compared(request, answer))
+            row.update(_compared(request, requested_outputs(body, request.content_type), answer))
         except AnswerError as error:
             row["reason"] = _for_container(str(error), server)
         return row
@@ -197,8 +198,11 @@ def _answered(server: Server, body: bytes, content_type: str, *, watched: bool =
     return answer
 
 
-def _compared(request: RequestEntry, answer: Answer) -> Mapping[str, Any]:
+def _compared(request: RequestEntry, asked: Sequence[str], answer: Answer) -> Mapping[str, Any]:
     found = read_tensors(answer.body, answer.content_type)
+    for name in asked:
+        if name not in found:  # the server says nothing of it
+            return {"reason": f"{lacking(name, found)}: the model returns no tensor of this name"}
     expected: dict[str, Tensor] | None = None
     if request.expected is not None:
         try:

@@ -8,7 +8,7 @@ import struct
 import sys
 from typing import Any, Mapping, NamedTuple, Sequence
 
-__all__ = ["BINARY", "AnswerError", "Tensor", "read_tensors"]
+__all__ = ["BINARY", "AnswerError", "Tensor", "read_tensors", "requested_outputs"]
 
 BINARY = "application/vnd.sagemaker-triton.binary+json;json-header-size="
 """The content type of a body with binary tensors begins so, and ends with the size of the header in bytes."""
@@ -61,10 +61,8 @@ def read_tensors(body: bytes, content_type: str, side: str = "outputs") -> dict[
     Raises:
         AnswerError: the body is not an inference answer.
     """
-    size = len(body)
     try:
-        if content_type.startswith(BINARY):
-            size = int(content_type[len(BINARY) :])
+        size = _header_size(body, content_type)
         header = json.loads(body[:size].decode("utf-8"))
         tensors = {}
         for entry in header[side]:
@@ -82,6 +80,16 @@ def read_tensors(body: bytes, content_type: str, side: str = "outputs") -> dict[
         raise AnswerError(
             f"{len(body)} bytes of {content_type!r} are not an inference answer ({error!s:.200})"
         ) from error
+
+
+def requested_outputs(body: bytes, content_type: str) -> list[str]:
+    """The names of the outputs that a request asks for; empty where it leaves them to the server."""
+    header = json.loads(body[: _header_size(body, content_type)].decode("utf-8"))
+    return [each["name"] for each in header.get("outputs", ())]
+
+
+def _header_size(body: bytes, content_type: str) -> int:
+    return int(content_type[len(BINARY) :]) if content_type.startswith(BINARY) else len(body)
 
 
 def _count(shape: Sequence[int]) -> int:

@@ -1,4 +1,4 @@
-"""The rule CT296: parameters with misspelt names. Warnings, so the server is not asked."""
+"""The rules CT296 and CT299: misspelt names, and placeholders. Warnings, so the server is not asked."""
 
 from __future__ import annotations
 
@@ -36,3 +36,23 @@ def test_a_misspelt_parameter(messages: Messages, write: Write, backend: str, na
     expected = [] if meant is None else [("CT296", "model/config.pbtxt", f'parameters["{name}"]')]
     assert messages.of(findings) == expected
     assert [each.fix for each in findings] == [f"did you mean {meant!r}?"] * (meant is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code", "is_found"),
+    [
+        ("tokenizer_dir", "${tokenizer_dir}", "", True),
+        ("tensorrt_llm_model_name", "${tensorrt_llm_model_name}", "", True),
+        ("modelName", "${MODEL}", "", True),
+        ("visual_model_path", "${visual_model_path}", 'if path == "${visual_model_path}": path = None', False),
+        ("tokenizer_dir", "$$TRITON_MODEL_DIRECTORY/tokenizer", "", False),
+        ("skip_special_tokens", "${skip_special_tokens}", "", False),
+    ],
+)
+def test_a_placeholder(messages: Messages, write: Write, name: str, value: str, code: str, is_found: bool) -> None:
+    parameter = f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}'
+    repository = write(
+        {"model/config.pbtxt": f'backend: "python" {parameter}', "model/1/model.py": f"# {code}"}, base={}
+    )
+    findings = [each for each in repository.check() if each.code == "CT299"]
+    assert messages.of(findings) == [("CT299", "model/config.pbtxt", f'parameters["{name}"].string_value')] * is_found

@@ -285,6 +285,13 @@ def test_a_random_request_fits_the_model_that_is_served(
     assert (found["reason"], [each["name"] for each in found["requests"]]) == (None, asked)
 
 
+def test_a_random_request_asks_for_every_output(run: Any, repository: Callable[..., Path]) -> None:
+    root = repository(execute="answers.append(pb_utils.InferenceResponse([pb_utils.Tensor('y', x)])); continue")
+    (root / "cdk-triton.toml").unlink()
+    found = rehearsed(run("validate", root, "--load", "--format", "json"))
+    assert found["reason"].startswith("a random request: the answer lacks the output 'label', and has 'y': ")
+
+
 def test_a_model_that_hangs_is_given_up(
     repository: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

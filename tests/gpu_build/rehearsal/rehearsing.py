@@ -45,12 +45,13 @@ class TritonPythonModel:
 """
 
 
-def asked(x: float = 1.0, text: str | None = None, **parameters: object) -> bytes:
+def asked(x: float = 1.0, text: str | None = None, outputs: Sequence[str] = (), **parameters: object) -> bytes:
     """The body of a request."""
     inputs = [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [x]}]
     if text is not None:
         inputs.append({"name": "text", "datatype": "BYTES", "shape": [1, 1], "data": [text]})
-    return json.dumps({"inputs": inputs, **({"parameters": parameters} if parameters else {})}).encode()
+    wanted = {"outputs": [{"name": each} for each in outputs]} if outputs else {}
+    return json.dumps({"inputs": inputs, **wanted, **({"parameters": parameters} if parameters else {})}).encode()
 
 
 def answered(y: float) -> bytes:

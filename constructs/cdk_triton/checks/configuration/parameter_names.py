@@ -1,8 +1,13 @@
-"""CT296: the names of parameters; CT189, CT814 and CT852 have those of Python, tree and PyTorch models."""
+"""CT296 and CT299: misspelt names of parameters, and placeholders in the place of their texts.
+
+CT189, CT814 and CT852 have the names of the parameters of Python, tree and PyTorch models.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from cdk_triton.checks.configuration.model_options import READERS
 from cdk_triton.checks.context import CheckContext
@@ -12,6 +17,14 @@ from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.model import Model
+
+_FILL_TEMPLATE: Final = (
+    "https://github.com/triton-inference-server/tensorrtllm_backend/blob/2d835db4936ec804d89109ea8bbe16a9a82baa2d/"
+    "tools/fill_template.py#L16"
+)
+_PLACEHOLDER: Final = re.compile(r"\$\{\w+\}")
+_NAMES_A_THING: Final = re.compile(r"(?:dir|directory|file|folder|name|path|uri|url)$", re.IGNORECASE)
 
 # Backend → the parameters that it reads besides those whose values CT228 checks: src/onnxruntime.cc, src/openvino.cc,
 # src/model_state.cc of tensorrt_backend, src/parameters.h of dali_backend.
@@ -74,3 +87,42 @@ def misspelt_parameter(context: CheckContext) -> Iterator[Problem]:
                     f"the backend {name_of} does not read the parameter {name!r} of {each.name!r}",
                     f"did you mean {known[meant]!r}?",
                 )
+
+
+@rule("CT299", Severity.WARNING, "a name or a path in a parameter is a placeholder", source=_FILL_TEMPLATE)
+def placeholder(context: CheckContext) -> Iterator[Problem]:
+    """A parameter with a name or a path has the placeholder of a template, such as `${tokenizer_dir}`.
+
+    The script of TensorRT-LLM that fills such templates leaves a placeholder without a value in the file. The server
+    does not replace it, so a Python model calls a model or opens a file of this name, which there is not.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        parameters { key: "tokenizer_dir" value { string_value: "${tokenizer_dir}" } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        parameters { key: "tokenizer_dir" value { string_value: "/opt/ml/model/text/1/tokenizer" } }
+
+    Limits:
+        The rule checks the parameters of Python models whose name ends in a word such as `name`, `dir` or `path`. It
+        skips a placeholder that stands in the Python code too, because the code then expects it.
+    """
+    for each in configured(context):
+        if known_backend(context, each.model) != "python":
+            continue
+        for name, value in sorted(each.config.parameters.items()):
+            text = value.string_value
+            if _PLACEHOLDER.fullmatch(text) and _NAMES_A_THING.search(name) and not _is_expected(text, each.model):
+                yield each.problem(
+                    f'parameters["{name}"].string_value',
+                    f"the parameter {name!r} of {each.name!r} is {text!r}, a placeholder that nothing replaces",
+                    "write the value, or remove the parameter",
+                )
+
+
+def _is_expected(placeholder: str, model: Model) -> bool:
+    sources = (file.source for file in model.files if file.path.suffix == ".py")
+    return any(placeholder.encode() in source.read_bytes() for source in sources)

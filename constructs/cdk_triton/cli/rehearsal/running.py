@@ -147,7 +147,7 @@ def _random_request(repository: ModelRepository, model: Model) -> list[Asked]:
         inputs = random_inputs(of_config(config, str(model.config_path)).inputs)
     except ConfigurationError:  # Triton completes the configuration when it loads the model
         return []
-    return [Asked(RANDOM, Golden(*encode(inputs, {})))]
+    return [Asked(RANDOM, Golden(*encode(inputs, {"outputs": [each.name for each in config.output]})))]
 
 
 def _takes_single_requests(model: Model) -> bool:
