@@ -140,7 +140,7 @@ ARTIFACTS: Final = Page(
         ),
         "`artifacts/*` and `fleets/*` of the store": _below("artifacts", "fleets"),
         "`deletions/*` of the store": _below("deletions"),
-        "the store's handler, that is, the Lambda function whose handler is `artifacts.is_complete`": (
+        "the store's handler: the Lambda function with the entry point `artifacts.is_complete`": (
             f"arn:aws:lambda{_REGION}function:the-store-IsComplete*",
         ),
         "the bootstrap's file publishing role": (
