@@ -192,12 +192,12 @@ class TritonClient:
         """Return the calls of one sequence, for a model with a sequence batcher.
 
         The first call of `infer` starts the sequence, and `last=True` ends it. All calls must reach the same instance,
-        so the endpoint must have a single instance: SageMaker sends each request to any of several. With `ensemble`,
-        all calls go to the target model of the first one.
+        so the endpoint must have a single instance: with several, SageMaker may choose another one for each request.
+        With `ensemble`, all calls go to the target model of the first one.
 
         Args:
             sequence_id: Triton's correlation id, a whole number from 1 or a text of up to 128 bytes. Two sequences that
-                run at the same time need different ones.
+                run at the same time need different identifiers.
             **target: the options that select the model, as in `infer`; `TargetOptions` lists them.
 
         Returns:

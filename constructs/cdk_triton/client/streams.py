@@ -179,8 +179,8 @@ class ResultStream(_Stream, Iterator["InferenceResult"]):
 class AsyncResultStream(_Stream, AsyncIterator["InferenceResult"]):
     """The results of one request, each as it arrives, for `async for`.
 
-    `AsyncTritonClient.stream` returns it. It is a `ResultStream` in all else. Once it has begun, it does not count
-    towards the client's `concurrency`.
+    `AsyncTritonClient.stream` returns it. In other respects, it is a `ResultStream`. Once it has begun, it does not
+    count towards the client's `concurrency`.
     """
 
     def __init__(

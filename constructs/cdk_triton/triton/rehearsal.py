@@ -92,17 +92,17 @@ class GoldenRequest:
     An answer needs the outputs for which the request asks. Without `expect` and `label`, any such answer passes.
 
     Attributes:
-        request: the file of the request: JSON as `cdk-triton invoke --data` takes it, or `.npz` with an array for each
-            input. A path that is not absolute begins at the repository.
-        expect: the file of the expected outputs: `.npz` with an array for each output, as `cdk-triton golden record`
+        request: the file with the request: JSON as for `cdk-triton invoke --data`, or `.npz` with an array for each
+            input. A path that is not absolute is relative to the repository.
+        expect: the file with the expected outputs: `.npz` with an array for each output, as `cdk-triton golden record`
             writes it, or the JSON of an answer. Outputs that it does not have are not compared.
-        tolerance: how far outputs of floats may differ; other outputs have to be equal. By default the tolerance of the
+        tolerance: how far float outputs may differ; other outputs have to be equal. By default the tolerance of the
             coarsest precision of the repository's recipes, or that of FP32 without recipes.
-        cosine: instead of a tolerance, the smallest cosine, from -1 to 1, between an output of floats and the expected
-            one.
-        top1: instead of a tolerance, whether only the place of the largest value in each row has to be the same.
-        label: the text that begins an output of text, or the label in the first text of Triton's classification
-            extension. It needs no `expect`.
+        cosine: instead of a tolerance, the smallest allowed cosine similarity, from -1 to 1, between a float output and
+            the expected one.
+        top1: instead of a tolerance, whether only the position of the largest value in each row has to be the same.
+        label: instead of `expect`, the first text that an output must have or, if the request asks for Triton's
+            classification, the label in this text.
 
     Raises:
         ConfigurationError: a value has another type or is out of its range, or two ways of comparing are given.
@@ -158,16 +158,15 @@ class Rehearsal:
 
     Attributes:
         requests: the requests. Each goes to the entry model, which is the ensemble if there is one.
-        load_timeout: how long the models may take until they are ready, in seconds, at most 3600, SageMaker's limit for
-            the start of a container. None: the default of an endpoint's `container_startup_timeout`, which depends on
-            the size of the files.
-        environment: variables of the container that have another value in a rehearsal than on the endpoint, such as one
-            that is a CDK token on the endpoint.
-        max_load_seconds: the most seconds that the models may take until they are ready. None: no limit but
-            `load_timeout`, at which a rehearsal gives up.
-        max_gpu_memory_mib: the most memory of one GPU, in MiB, that the server may use while it loads and answers.
-        max_p99_milliseconds: the most milliseconds within which 99 of 100 answers have to come, at `concurrency`.
-        concurrency: how many requests at a time the server gets while its latency is measured.
+        load_timeout: how many seconds a rehearsal waits for the models to be ready before it gives up, at most 3600,
+            SageMaker's limit for the start of a container. None: the default of an endpoint's
+            `container_startup_timeout`, which depends on the size of the files.
+        environment: container variables that have another value in a rehearsal than on the endpoint, such as a literal
+            instead of a CDK token.
+        max_load_seconds: the maximum time until the models are ready, in seconds. None: only `load_timeout` applies.
+        max_gpu_memory_mib: the maximum memory that the server may use on a GPU while it loads and answers, in MiB.
+        max_p99_milliseconds: the maximum 99th percentile of the latency at `concurrency`, in milliseconds.
+        concurrency: how many requests the server gets at a time while its latency is measured.
 
     Raises:
         ConfigurationError: there is no request, a value is not a GoldenRequest, a number is not within its bounds, or a

@@ -125,7 +125,7 @@ class ModelRepository:
 
         Args:
             path: the directory that holds the models' directories.
-            acknowledge: codes of warnings that you accept, each with the reason, and that the checks do not report. The
+            acknowledge: codes of warnings that you accept, each with the reason; the checks do not report these. The
                 table `[acknowledge]` of a file `cdk-triton.toml` in the directory does the same for every app that
                 reads it; if a code is in both, the reason given here takes precedence.
             recipes: the recipes whose builds will add files. The checks assume that these files exist, like the files

@@ -60,7 +60,7 @@ class Parity:
 
     Raises:
         ConfigurationError: a range is not a pair of ascending whole numbers, the seed is not a whole number from 0 to
-            2147483647, or there are ranges beside `data`.
+            2147483647, or both `ranges` and `data` are given.
     """
 
     tolerance: Tolerance | None = None

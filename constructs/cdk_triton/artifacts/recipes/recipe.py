@@ -48,8 +48,8 @@ class BuildRecipe(Protocol):
         """The recipe's part of the artifact key: JSON values that are the same for equal recipes.
 
         The value `recipe` names the kind of recipe. If the parameters change, the files are rebuilt. If you add
-        a parameter to a recipe later, include it only if it differs from its default. The keys of existing archives
-        then stay.
+        a parameter to a recipe later, include it only if it differs from its default, so that the keys of existing
+        archives stay the same.
         """
 
     def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:

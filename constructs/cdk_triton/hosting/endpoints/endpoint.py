@@ -351,7 +351,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             log_retention: how long CloudWatch keeps the logs. `INFINITE` sets no period.
             runbook_url: the address where you publish the guide's runbook, or your own page. Each alarm links to it,
                 with `#` and the alarm's name in lower case at the end. The default is the context value
-                `cdk-triton:runbookUrl`. Without an address, the alarms contain the first step.
+                `cdk-triton:runbookUrl`. Without an address, each alarm contains the first step to take.
             dashboard_name: the name of the dashboard: up to 255 letters, digits, `-` and `_`. It must be unique in the
                 account, in all regions. By default CloudFormation generates one.
 

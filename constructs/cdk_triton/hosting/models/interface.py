@@ -22,7 +22,7 @@ class ITritonModel(Protocol):
 
     @property
     def node(self) -> Node:
-        """The construct's node. An endpoint is created after every construct below it."""
+        """The construct's node. An endpoint is created after every construct below this node."""
 
     @property
     def model_name(self) -> str:

@@ -42,9 +42,9 @@ class TritonMultiModel(ServedModel):
     """Ensembles that share the instances of one endpoint. An instance loads an ensemble at the first request for it.
 
     The SageMaker Model refers to a prefix of the store. If you add, change or drop an ensemble, the deployment copies
-    archives to this prefix, and callers send other target models, but Model and endpoint do not change. If you change
-    the release or the GPU, the prefix changes and CloudFormation updates the endpoint, but the target models stay the
-    same.
+    archives to this prefix, and callers send other target models, but the SageMaker Model and the endpoint do not
+    change. If you change the release or the GPU, the prefix changes and CloudFormation updates the endpoint, but the
+    target models stay the same.
 
     A dropped ensemble stays callable as long as its archive exists. `TritonEndpoint.grant_invoke` restricts which
     ensembles a caller can invoke.
@@ -221,14 +221,14 @@ class TritonMultiModel(ServedModel):
             max_builds: how many builds the state machine runs at a time, 1 to 10,000. Use at most the account's quota
                 for the service that runs the builds. `cdk-triton doctor` prints this quota.
             rehearse: whether a job rehearses a repository with golden requests before it is published. An ensemble that
-                fails is reported, and the others go on. The store's first builder with the platform's GPU runs these
-                jobs, of which `max_builds` run at a time.
+                fails is reported, and the others are published. The store's first builder with the platform's GPU runs
+                these jobs, of which `max_builds` run at a time.
             next_platform: the platform to which you will change. A second state machine publishes for the next platform
                 while the present platform serves. Run `cdk-triton fleet publish --all --platform RELEASE/INSTANCE`,
                 then change `platform` and remove this argument. No endpoint uses the next platform before that.
             runbook_url: the address where you publish the guide's runbook, or your own page. The alarms link to the
                 section `#publisherfailures` of this page. The default is the context value `cdk-triton:runbookUrl`.
-                Without an address, the descriptions contain the first step.
+                Without an address, the descriptions contain the first step to take.
 
         Raises:
             ConfigurationError: the model already has a publisher; the store promotes from another store; a number is

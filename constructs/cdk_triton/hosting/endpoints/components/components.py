@@ -74,7 +74,7 @@ MEMORY_WARNING: Final = "cdk-triton:ComponentMemory"
 class TritonComponents(Resource):
     """A real-time endpoint that hosts inference components. Each component runs copies of one `TritonModel`.
 
-    Each copy gets its own whole GPUs. Use components if an instance has several GPUs and each ensemble must scale
+    Each copy has whole GPUs to itself. Use components if an instance has several GPUs and each ensemble must scale
     independently, or if copies and instances should scale to zero. For many ensembles on one GPU, use a
     `TritonMultiModel` on a `TritonEndpoint`. Components support no `TritonMultiModel`s, asynchronous inference or
     instance pools.
@@ -337,7 +337,7 @@ class TritonComponents(Resource):
                 is.
             runbook_url: the address where you publish the guide's runbook, or your own page. Each alarm links to it,
                 with `#` and the alarm's name in lower case at the end. The default is the context value
-                `cdk-triton:runbookUrl`. Without an address, the alarms contain the first step.
+                `cdk-triton:runbookUrl`. Without an address, each alarm contains the first step to take.
             dashboard_name: the name of the dashboard: up to 255 letters, digits, `-` and `_`. It must be unique in the
                 account, in all regions. By default CloudFormation generates one.
 

@@ -296,7 +296,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.StepScalingPolicy:
-        """Add or remove instances by steps of any metric, including a math expression.
+        """Add or remove instances in steps that depend on any metric, including a math expression.
 
         Together with a target tracking policy, give only steps that add instances. Steps that remove instances do not
         wait until that policy agrees, so it may add the instances again (API reference, PutScalingPolicy).

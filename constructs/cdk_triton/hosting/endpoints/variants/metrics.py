@@ -369,8 +369,8 @@ class VariantMetrics(InvocationMetrics):
 class EndpointMetrics(VariantMetrics):
     """The metrics of a variant, from the names of the endpoint and the variant.
 
-    Use it for an endpoint in another stack, or for an endpoint that does not exist yet: an endpoint refers to its
-    rollback alarms, so these alarms cannot refer to the endpoint for its name.
+    Use it for an endpoint in another stack, or for the rollback alarms of an endpoint. The endpoint refers to these
+    alarms, so they cannot refer to the endpoint for its name.
 
     Attributes:
         endpoint_name: the endpoint's name.
