@@ -26,7 +26,7 @@ _NOT_READ = object()
 
 @dataclass(frozen=True)
 class CheckContext:
-    """What a rule can see: a repository, and how the repository will be served.
+    """What a rule works on: a repository, and how the repository will be served.
 
     A rule uses no clock and no network, and reads files with `contents`. There are two exceptions. The package `onnx`
     checks the graphs of ONNX files, with results that are cached between runs. With `preflight`, rules start TensorRT's

@@ -34,8 +34,8 @@ class TargetOptions(TypedDict, total=False):
     The methods of a `RepositoryClient` do not accept them, because it already has its model.
 
     Attributes:
-        ensemble: the name of the ensemble to invoke on a multi-model endpoint: a stack-deployed or a published
-            ensemble. Needs a client that `from_parameters` created.
+        ensemble: the name of the ensemble to invoke on a multi-model endpoint, whether a stack deployed it or it was
+            published. Needs a client that `from_parameters` created.
         target_model: the archive to invoke on a multi-model endpoint, as `TritonMultiModel.target_model(…)` returns it.
         target_variant: the production variant to invoke; by default SageMaker chooses by the variants' weights.
         inference_component: the component to invoke on an endpoint with components, as
@@ -57,8 +57,8 @@ class RequestOptions(TypedDict, total=False):
         priority: the level of each request in Triton's queue, from 1, the highest, to the `priority_levels` of
             `config.pbtxt`; by default its `default_priority_level`. An ensemble passes it on to each step.
         queue_timeout_seconds: how long each request may wait in the queue of a model. It has an effect only if
-            `config.pbtxt` sets `allow_timeout_override` and a larger `default_timeout_microseconds`. Each step of an
-            ensemble gets the whole time.
+            `config.pbtxt` sets `allow_timeout_override` and a larger `default_timeout_microseconds`. In an ensemble,
+            each step may wait for the whole time.
     """
 
     outputs: Iterable[str | InferRequestedOutput] | None
@@ -68,7 +68,7 @@ class RequestOptions(TypedDict, total=False):
 
 
 class IdentifierOptions(TypedDict, total=False):
-    """Options of `infer`, `submit`, `stream` and `generate` that tell one request from others.
+    """Options of `infer`, `submit`, `stream` and `generate` that identify a request.
 
     Attributes:
         request_id: your own identifier of the request. It is also in `InferenceResult.request_id`, and in Triton's

@@ -40,7 +40,7 @@ class EndpointAlarms:
 
     @property
     def errors(self) -> tuple[cloudwatch.Alarm, ...]:
-        """The alarms that go off if model or endpoint fails: `server_errors`, `model_errors`, `failed_requests`.
+        """The alarms for failures of the model or the endpoint: `server_errors`, `model_errors`, `failed_requests`.
 
         `client_errors` is not among them, because callers cause these errors.
         """
