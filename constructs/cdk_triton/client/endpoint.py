@@ -213,9 +213,8 @@ class TritonClient:
         """Send one request, and return its results one after another, each as it arrives.
 
         The container must be that of a single model with the `inference_type` "generate_stream". With "generate", the
-        stream has one result. SageMaker gives a container 8 minutes until the end of a stream. A client with a
-        `runtime` of its own reads with the time limits of that runtime; by default a stream may be silent for 70
-        seconds.
+        stream has one result. SageMaker gives a container 8 minutes until the end of a stream. By default, a stream
+        may be silent for 70 seconds; a client with its own `runtime` uses the time limits of that runtime.
 
         Args:
             inputs: a mapping from each input tensor's name to a number, a string, or a list or an array with at most

@@ -66,7 +66,7 @@ __all__ = ["TritonEndpoint"]
 class TritonEndpoint(Resource, VariantMetrics):
     """A SageMaker endpoint that runs Triton: a real-time endpoint, or with `asynchronous=` an asynchronous endpoint.
 
-    Most changes create a new endpoint configuration, and CloudFormation updates the endpoint to this configuration.
+    Most changes create a new endpoint configuration, and CloudFormation updates the endpoint to it.
 
     Metrics belong to a variant: use `variant(name)`. If there is only one variant, the endpoint itself also has these
     metrics.

@@ -231,8 +231,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     ) -> autoscaling.TargetTrackingScalingPolicy:
         """Scale on the share of GPU memory in use, for models whose memory grows with the requests.
 
-        A model takes most of its memory when it is loaded, and keeps this memory, so another instance rarely lowers the
-        share. Synth warns for a multi-model endpoint, whose instances fill up with models. The metric is the sum over
+        A model takes most of its memory when it is loaded, and keeps it, so another instance rarely lowers the share.
+        Synth warns for a multi-model endpoint, whose instances fill up with models. The metric is the sum over
         the GPUs, as `GPUUtilization` is.
 
         Args:
