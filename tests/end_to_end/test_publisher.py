@@ -163,9 +163,11 @@ def test_what_was_published_for_the_old_platform_during_its_change_is_named(acco
         Bucket=account.bucket, Key=layout.fleet_prefix(name, PLATFORM.label) + account.target("tenant-13")
     )
     found = run("fleet", "list", *FLEET)
+    forgotten = run("fleet", "unpublish", "tenant-13", "--forget", *FLEET)
     account.s3.delete_object(Bucket=account.bucket, Key=place[0])
     assert found.status == 0
     assert "the last change of 'tenant-13' (23.09-a10g)" in found.err
+    assert (forgotten.status, place[0] in forgotten.said, "never" in forgotten.said) == (2, True, False)
 
 
 def test_a_repository_that_changes_after_its_check_fails_alone(

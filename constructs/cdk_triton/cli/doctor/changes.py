@@ -182,8 +182,8 @@ def _removed_publishers(old: Template, new: Template) -> Iterator[Change]:
     for name in sorted(before - after):
         yield Change(
             State.WARNING,
-            f"the publisher of {name!r} is removed: callers that read names from parameters no longer find published "
-            "ensembles, and nobody can unpublish them, so `artifacts gc` keeps their archives",
+            f"the publisher of {name!r} is removed: callers that read names from parameters no longer find ensembles "
+            "that are still published, and nobody can unpublish these, so `artifacts gc` keeps their archives",
             f"before the deployment, run `cdk-triton fleet list --fleet STACK/{name}`, and `cdk-triton fleet unpublish "
             "ENSEMBLE --forget` for each ensemble that it lists",
         )

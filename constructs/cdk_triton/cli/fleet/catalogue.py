@@ -20,7 +20,7 @@ from cdk_triton.errors import StoreError
 from cdk_triton.protocol import layout
 from cdk_triton.protocol.catalogue import Entry
 
-__all__ = ["Catalogue", "names", "platforms", "read_catalogue", "read_entry"]
+__all__ = ["Catalogue", "elsewhere", "names", "platforms", "read_catalogue", "read_entry"]
 
 _KIND: Final = "catalogue"
 
@@ -100,6 +100,18 @@ def read_entry(fleet: Fleet, ensemble: str) -> Entry | None:
     key = f"{fleet.catalogue}{ensemble}.json"
     found = _read(fleet, key)
     return None if found is None else parse_entry(found[1], fleet.bucket, key)
+
+
+def elsewhere(fleet: Fleet, ensemble: str) -> list[str]:
+    """The object keys of an ensemble in the catalogues of platforms for which there is no publisher any more.
+
+    Raises:
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    others = sorted(set(platforms(fleet)) - fleet.platforms)
+    prefixes = [layout.catalogue_prefix(fleet.description.fleet, label) for label in others]
+    keys = [f"{prefix}{ensemble}.json" for prefix in prefixes]
+    return [key for key in keys if key in fleet.keys(key)]
 
 
 def _name(fleet: Fleet, key: str) -> bytes:

@@ -197,10 +197,15 @@ def _published(fleet: Fleet, ensemble: str) -> Entry:
     Raises:
         ConfigurationError: the ensemble was never published.
     """
-    from cdk_triton._wording import did_you_mean
-    from cdk_triton.cli.fleet.catalogue import names, read_entry
+    from cdk_triton._wording import did_you_mean, listed
+    from cdk_triton.cli.fleet.catalogue import elsewhere, names, read_entry
 
     entry = read_entry(fleet, ensemble)
+    if entry is None and (keys := elsewhere(fleet, ensemble)):
+        raise ConfigurationError(
+            f"{ensemble!r} is not published for {fleet.description.platform.label}, but for another platform, whose "
+            f"publisher is gone: publish it again, or delete {listed(keys)} from the bucket {fleet.bucket} to forget it"
+        )
     if entry is None:
         near = did_you_mean(ensemble, names(fleet))
         raise ConfigurationError(f"{ensemble!r} was never published{near}: `cdk-triton fleet list` shows the names")
