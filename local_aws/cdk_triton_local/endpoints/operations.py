@@ -22,7 +22,7 @@ from cdk_triton_local.endpoints.components_room import check_components
 from cdk_triton_local.endpoints.data_capture import capture_of
 from cdk_triton_local.endpoints.instance_changes import change_instances
 from cdk_triton_local.endpoints.instance_pools import Placement, instance_types, model_names, place, rejection
-from cdk_triton_local.endpoints.traffic import Alarms, RolledBackError, check_alarms, shift
+from cdk_triton_local.endpoints.traffic import Alarms, RolledBackError, check_alarms, moves_stepwise, shift
 from cdk_triton_local.endpoints.variant_capacities import Summary, initial_summaries, retained_summaries
 
 __all__ = ["EndpointOperations", "SageMakerError"]
@@ -176,11 +176,13 @@ class EndpointOperations:
 
         Raises:
             SageMakerError: there is no such endpoint, it is busy, its configuration cannot be served here, it changes
-                the instance type of a scaled variant, or makes an asynchronous endpoint a real-time one.
+                the instance type of a scaled variant, makes an asynchronous endpoint a real-time one, or has other
+                variants and is to be reached step by step.
         """
         endpoint = self._existing(request)
         wanted = self._wanted(request, endpoint)
         self._reject_no_longer_asynchronous(wanted, endpoint)
+        self._reject_steps_to_other_variants(wanted, endpoint)
         self._reject_other_type_of_scaled(wanted, endpoint)
         with self._lock:
             self._reject_busy(endpoint)
@@ -273,6 +275,20 @@ class EndpointOperations:
             raise SageMakerError(
                 f"The AsyncInferenceConfig parameter cannot be removed from this endpoint {wanted.endpoint.name}. To "
                 "change the endpoint type, create another endpoint."
+            )
+
+    @staticmethod
+    def _reject_steps_to_other_variants(wanted: _Wanted, existing: Any) -> None:
+        """Reject canary, linear and rolling updates to a configuration with other variants.
+
+        The same names are needed before and after ("Deployment guardrails" in the developer guide). The text is ours.
+        """
+        before = sorted(each["VariantName"] for each in existing.production_variants)
+        after = sorted(each.name for each in wanted.endpoint.variants)
+        if before != after and moves_stepwise(wanted.deployment or {}):
+            raise SageMakerError(
+                f"The update of endpoint {wanted.endpoint.name} shifts traffic step by step, so its variants cannot "
+                f"change from {', '.join(before)} to {', '.join(after)}."
             )
 
     def _start(self, wanted: _Wanted, status: str) -> None:

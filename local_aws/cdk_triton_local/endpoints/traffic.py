@@ -13,10 +13,12 @@ from typing import Any, Final
 from cdk_triton.errors import LocalError
 from cdk_triton_local.clock import Waits
 
-__all__ = ["Alarms", "RolledBackError", "check_alarms", "shift"]
+__all__ = ["Alarms", "RolledBackError", "check_alarms", "moves_stepwise", "shift"]
 
 Alarms = Callable[[Collection[str]], Mapping[str, str]]
 """The states of alarms by their names."""
+
+_AT_ONCE: Final = "ALL_AT_ONCE"
 
 _WATCH_SECONDS: Final = 10.0
 """The time between two looks at the alarms. AWS does not document it."""
@@ -36,6 +38,12 @@ def check_alarms(deployment: Mapping[str, Any], alarms: Alarms) -> None:
     states = alarms(names) if names else {}
     if gone_off := sorted(name for name, state in states.items() if state == "ALARM"):
         raise RolledBackError(f"the update was rolled back, because the alarm {', '.join(gone_off)} is in ALARM")
+
+
+def moves_stepwise(deployment: Mapping[str, Any]) -> bool:
+    """Whether requests move in more than one step: a rolling update, a canary or a linear shift."""
+    routing = (deployment.get("BlueGreenUpdatePolicy") or {}).get("TrafficRoutingConfiguration") or {}
+    return bool(deployment.get("RollingUpdatePolicy")) or routing.get("Type", _AT_ONCE) != _AT_ONCE
 
 
 def shift(deployment: Mapping[str, Any], instances: int, move: Callable[[float], None], alarms: Alarms) -> Waits:
@@ -73,7 +81,7 @@ def _shares(rolling: Mapping[str, Any] | None, routing: Mapping[str, Any], insta
 
     A size in percent is not rounded to whole instances, because AWS does not document how it does that.
     """
-    if rolling is None and routing.get("Type", "ALL_AT_ONCE") == "ALL_AT_ONCE":
+    if rolling is None and routing.get("Type", _AT_ONCE) == _AT_ONCE:
         return [1.0]
     size = rolling["MaximumBatchSize"] if rolling else routing.get("CanarySize") or routing["LinearStepSize"]
     whole = 100 if size["Type"] == "CAPACITY_PERCENT" else instances

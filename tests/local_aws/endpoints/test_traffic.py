@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from tests.local_aws.conftest import EndpointDouble
 
 from cdk_triton_local import Clock, LocalAws
@@ -36,13 +37,13 @@ class Served:
         container = {"Image": "triton", "ModelDataUrl": "s3://models/model.tar.gz"}
         role = f"arn:aws:iam::{aws.account}:role/r"
         self._sagemaker.create_model(ModelName="m", ExecutionRoleArn=role, PrimaryContainer=container)
-        self._sagemaker.create_endpoint(EndpointName="e", EndpointConfigName=self._configuration())
+        self._sagemaker.create_endpoint(EndpointName="e", EndpointConfigName=self.configuration())
         self.settled()
 
     def update(self, deployment: Mapping[str, Any]) -> str:
         """Begin an update, and return the name of its configuration."""
         self.host.shares.clear()
-        name = self._configuration()
+        name = self.configuration()
         self._sagemaker.update_endpoint(EndpointName="e", EndpointConfigName=name, DeploymentConfig=deployment)
         for _ in range(3000):
             if self.host.shares:
@@ -68,10 +69,16 @@ class Served:
         (variant,) = self._sagemaker.describe_endpoint(EndpointName="e")["ProductionVariants"]
         return int(variant["DesiredInstanceCount"])
 
-    def _configuration(self) -> str:
+    def configuration(self, variant: str = "v") -> str:
+        """A new endpoint configuration."""
         name = f"c{next(self._versions)}"
-        variant = {"VariantName": "v", "ModelName": "m", "InstanceType": "ml.g5.xlarge", "InitialInstanceCount": 4}
-        self._sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[variant])
+        described = {
+            "VariantName": variant,
+            "ModelName": "m",
+            "InstanceType": "ml.g5.xlarge",
+            "InitialInstanceCount": 4,
+        }
+        self._sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[described])
         return name
 
 
@@ -169,6 +176,17 @@ def test_an_update_that_is_stopped_leaves_the_old_configuration(
     assert (found["EndpointStatus"], found["EndpointConfigName"]) == ("InService", before)
     assert reason in found["FailureReason"]
     assert served.host.shares[-1] == 0
+
+
+def test_an_update_to_other_variants_moves_the_requests_at_once(served: Served) -> None:
+    sagemaker, name = served.aws.client("sagemaker"), served.configuration("w")
+    with pytest.raises(ClientError, match="its variants cannot change from v to w"):
+        sagemaker.update_endpoint(
+            EndpointName="e",
+            EndpointConfigName=name,
+            DeploymentConfig=blue_green(Type="CANARY", CanarySize={**PERCENT, "Value": 25}),
+        )
+    assert served.settled()["EndpointStatus"] == "InService"
 
 
 def test_limits_that_change_during_an_update_are_kept_after_it(served: Served) -> None:
