@@ -6,9 +6,9 @@ a scaled endpoint has two of these resources:
 
 * one that depends on the endpoint, and so is deleted before it. It waits when it is deleted. Its physical id is the
   endpoint's name;
-* one that the endpoint depends on, and so is changed before it. It waits when it is created or changed. CloudFormation
-  generates the endpoint's name later, so this one reads it from the other's physical id. Without a physical id, the
-  endpoint is new.
+* one that the endpoint depends on, and so is changed before it. It waits when it is changed. CloudFormation generates
+  the endpoint's name later, so this one reads it from the other's physical id. When this one is created, the other one
+  does not exist yet, so there is no wait.
 
 A wait never fails a deployment. When its time is up, the deployment goes on, and SageMaker may reject the change.
 """
@@ -71,10 +71,10 @@ def is_settled(event: Mapping[str, Any], *, now: float) -> bool:
 
 def _endpoint(event: Mapping[str, Any]) -> str | None:
     """The name of the endpoint that the request waits for; None if there is nothing to wait for."""
-    properties, deletes = event.get("ResourceProperties") or {}, event["RequestType"] == "Delete"
+    properties, kind = event.get("ResourceProperties") or {}, event["RequestType"]
     if "EndpointName" in properties:
-        return str(event["PhysicalResourceId"]) if deletes else None
-    if deletes:
+        return str(event["PhysicalResourceId"]) if kind == "Delete" else None
+    if kind != "Update":
         return None
     other = _cloudformation().describe_stack_resource(
         StackName=event["StackId"], LogicalResourceId=properties["NameIsIdOf"]

@@ -71,6 +71,7 @@ def test_the_other_requests_do_not_wait(account: Account) -> None:
     account.becomes("Updating")
     changed = {"EndpointConfigName": "next", "NameIsIdOf": "Waits"}
 
+    assert account.settles("Create", changed)
     assert account.settles("Delete", changed, PhysicalResourceId="r")
     assert account.settles("Create", {"EndpointName": NAME})
     assert account.settles("Update", {"EndpointName": NAME}, PhysicalResourceId=NAME)
