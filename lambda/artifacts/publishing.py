@@ -371,7 +371,7 @@ def _run(event: Event, context: Any, work: Callable[[Publisher], dict[str, Any]]
             Place(os.environ["FLEET"], platform, str(event["execution"])),
             KeyInputs(**keys),
             Turn(context.get_remaining_time_in_millis, is_last=True),
-            lambda: datetime.fromtimestamp(time.time(), UTC),
+            lambda: datetime.fromtimestamp(time.time(), UTC),  # the local AWS moves `time.time`, not `datetime.now`
             pool.map,
             os.environ.get("PRESENT_PLATFORM"),
             is_repeated=bool(event.get("state", {}).get("RetryCount")),
