@@ -252,7 +252,7 @@ class LocalAws:
         Raises:
             LocalError: there is no such fault.
         """
-        self.faults = Faults(faults, seed, self._lambdas.roles, lambda: self.time.now, self._role_statements)
+        self.faults = Faults(faults, seed, self._lambdas.roles, lambda: self.time.now, *self._state_readers)
         self.time.skips = bool(self.faults)
         return self.faults
 
@@ -300,7 +300,7 @@ class LocalAws:
         from cdk_triton_local.endpoints.instance_changes import change_instances
         from cdk_triton_local.endpoints.metrics import EndpointMetrics
         from cdk_triton_local.endpoints.operations import EndpointOperations
-        from cdk_triton_local.front import Routes, Server, Signatures
+        from cdk_triton_local.front import Routes, Server, Signatures, unanswered
         from cdk_triton_local.jobs import CodeBuild, LocalContext, Processing, put_function_log
         from cdk_triton_local.lambdas import LambdaRuntime
         from cdk_triton_local.moto_state import MotoState
@@ -316,7 +316,7 @@ class LocalAws:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = MotoState(self.region, self.account)
         self._close.append(state.close)
-        self._role_statements = state.role_statements
+        self._state_readers = state.role_statements, state.reached_services
         signatures = Signatures(
             lambda key: self._secret_of(key, state.issued_secret), directory_option(self.directory.absolute())
         )
@@ -332,6 +332,7 @@ class LocalAws:
             state.function,
             lambda group, text: put_function_log(self.client("logs", ITSELF), group, text),
             self.time,
+            lambda subnets: unanswered(self.faults.services(subnets)),
         )
         self.inject(*self._injected)
         context = LocalContext(

@@ -28,7 +28,9 @@ DIFFERENCES = {
         "role by CreateFunction, CreateModel or CreateProcessingJob in a VPC is a [fault](#faults).",
         "Nothing is cold, throttled or late, unless you start the local AWS with [faults](#faults). A function that is "
         "inactive then is still `Active` in GetFunction.",
-        "VPC endpoints are recorded only, so no request to another region fails because of them.",
+        "Routes and VPC endpoints have an effect on Lambda functions only, and only with the [fault](#faults) "
+        "`isolated-subnets`. Security groups, the policies of VPC endpoints and imported VPCs have none. "
+        "No request to another region fails because of a VPC endpoint.",
         "Lifecycle rules are recorded, but never act.",
         "The state is in memory and is lost when the process ends. S3 objects above 5 MB are in unnamed temporary "
         "files.",

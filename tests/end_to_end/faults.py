@@ -6,7 +6,7 @@ from cdk_triton_local.faults import fault_names
 
 __all__ = ["GROUPS", "PASSING"]
 
-_LASTING = {"full-build-queue", "full-log-policy", "no-gpu-quota", "validated-roles"}
+_LASTING = {"full-build-queue", "full-log-policy", "isolated-subnets", "no-gpu-quota", "validated-roles"}
 PASSING = [name for name in fault_names() if name not in _LASTING]
 GROUPS = [
     ["inactive-functions", "function-network", "lambda-errors", "no-free-executions"],

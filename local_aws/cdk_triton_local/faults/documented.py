@@ -295,6 +295,13 @@ FAULTS: Final = (
         ),
     ),
     Fault(
+        "isolated-subnets",
+        "A function in subnets without a route to a NAT gateway gets no answer from a service for which its VPC has no "
+        "VPC endpoint: each attempt to connect times out.",
+        "https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html",
+        isolates_functions=True,
+    ),
+    Fault(
         "slow-starts",
         "Builds, Processing jobs and endpoints wait five minutes for a machine.",
         "https://docs.aws.amazon.com/codebuild/latest/APIReference/API_BuildPhase.html",

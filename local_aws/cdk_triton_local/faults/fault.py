@@ -82,6 +82,7 @@ class Fault:
         rejections: the calls that are rejected.
         repeats_events: whether Lambda delivers each asynchronous event twice.
         start_seconds: how long jobs and endpoints wait for a machine, by service.
+        isolates_functions: whether functions in subnets without a route to the internet need VPC endpoints.
     """
 
     name: str
@@ -90,3 +91,4 @@ class Fault:
     rejections: tuple[Rejection, ...] = ()
     repeats_events: bool = False
     start_seconds: Mapping[str, float] = field(default_factory=dict)
+    isolates_functions: bool = False

@@ -34,9 +34,11 @@ class Faults:
         function_roles: the roles of Lambda functions, including roles that are added later.
         now: returns the time.
         statements: returns the statements of all policies of a role, by its ARN.
+        reached: returns the services that functions in some subnets reach; None for all.
 
     Attributes:
-        injected: how often each fault was injected, by name.
+        injected: how often each fault was injected, by name. A wait for a machine counts at each of its polls, because
+            the faults can change while a job waits, and an isolated subnet at each call of a function in it.
 
     Raises:
         LocalError: there is no such fault.
@@ -47,6 +49,7 @@ class Faults:
     function_roles: Collection[str] = ()
     now: Callable[[], float] = time.time
     statements: Callable[[str], Sequence[Statement]] = lambda role: ()
+    reached: Callable[[Sequence[str]], Collection[str] | None] = lambda subnets: None
     injected: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -86,6 +89,15 @@ class Faults:
             waiting = [fault for fault in self._faults if service in fault.start_seconds]
             self.injected.update(fault.name for fault in waiting)
             return max((fault.start_seconds[service] for fault in waiting), default=0)
+
+    def services(self, subnets: Sequence[str]) -> Collection[str] | None:
+        """The services that answer a function in some subnets; None for all."""
+        isolating = [fault.name for fault in self._faults if fault.isolates_functions]
+        found = self.reached(subnets) if isolating else None
+        if found is not None:
+            with self._lock:
+                self.injected.update(isolating)
+        return found
 
     def _counts(self, rejection: Rejection, call: Call) -> bool:
         is_function = call.principal in self.function_roles

@@ -1,19 +1,22 @@
 """The process of one Lambda function; started by `cdk_triton_local.lambdas`, as a script.
 
 Usage: `python _bootstrap.py SOCKET ARN`. Reads one JSON object per line from the socket (`event`,
-`seconds` until it is ended, `skips`: whether its pauses are skipped, `ahead`: the seconds that others have skipped)
-and answers each with one line: `{"result": …}`, `{"error": {"errorMessage", "errorType", "stackTrace"}}`, as Lambda's
-Python runtime reports failures, or `{"timed_out": true}` when it ends itself, each with `ahead`. The output of the
-function goes to its log. Standard library only.
+`seconds` until it is ended, `skips`: whether its pauses are skipped, `ahead`: the seconds that others have skipped,
+`unanswered`: matches the beginnings of HTTP requests that get no answer) and answers each with one line:
+`{"result": …}`, `{"error": {"errorMessage", "errorType", "stackTrace"}}`, as Lambda's Python runtime reports failures,
+or `{"timed_out": true}` when it ends itself, each with `ahead`. The output of the function goes to its log. Standard
+library only.
 """
 
 from __future__ import annotations
 
 import contextlib
+import http.client
 import importlib
 import json
 import math
 import os
+import re
 import socket
 import sys
 import threading
@@ -22,6 +25,9 @@ import traceback
 import uuid
 from collections.abc import Callable
 from typing import Any
+
+_CONNECT_SECONDS = 127
+"""How long Linux tries to connect for a client that sets no timeout (`tcp_syn_retries` in tcp(7))."""
 
 
 class Context:
@@ -84,12 +90,48 @@ class Clock:
             self.ahead = max(self.ahead, until - self._monotonic())
 
 
+class Network:
+    """The network of a function, from which no way leads to some services.
+
+    A request to one of them fails as on AWS: the attempt to connect takes as long as the client waits for a connection,
+    and then times out. The service is in the request, which `http.client` has made before it connects, also for boto3.
+
+    Attributes:
+        unanswered: matches the beginning of each request that gets no answer; "" if there are none.
+    """
+
+    def __init__(self) -> None:
+        self.unanswered = ""
+        self._attempt = threading.local()
+        self._send, self._addresses = http.client.HTTPConnection.send, socket.getaddrinfo
+        http.client.HTTPConnection.send = lambda *call: self._sending(*call)  # type: ignore[method-assign]
+        socket.getaddrinfo = self._address  # the first step of each connection
+
+    def _sending(self, connection: http.client.HTTPConnection, data: Any) -> None:
+        if not self.unanswered or not isinstance(data, bytes) or not re.match(self.unanswered.encode(), data):
+            self._send(connection, data)
+            return
+        connection.close()  # it may be from the time when there was a way
+        self._attempt.seconds = connection.timeout if isinstance(connection.timeout, int | float) else _CONNECT_SECONDS
+        try:
+            self._send(connection, data)
+        finally:
+            self._attempt.seconds = None
+
+    def _address(self, *arguments: Any, **options: Any) -> Any:
+        seconds = getattr(self._attempt, "seconds", None)
+        if seconds is None:
+            return self._addresses(*arguments, **options)
+        time.sleep(seconds)
+        raise TimeoutError("timed out")
+
+
 def main(address: str, arn: str) -> None:
     """Answer events until the other side closes the socket."""
     # A line is one write, so that the lines of two processes of a function do not mix in the log that they share.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is what Python starts with
     sys.path[0] = os.environ["LAMBDA_TASK_ROOT"]  # in place of this script's directory
-    clock, handler = Clock(), None
+    clock, network, handler = Clock(), Network(), None
     with contextlib.suppress(BaseException):  # the first event gets it, as in Lambda
         handler = load()
     channel = socket.socket(socket.AF_UNIX)
@@ -108,7 +150,7 @@ def main(address: str, arn: str) -> None:
     clock.end = end
     for line in stream:
         request = json.loads(line)
-        clock.ahead, clock.skips = request["ahead"], request["skips"]
+        clock.ahead, clock.skips, network.unanswered = request["ahead"], request["skips"], request["unanswered"]
         clock.deadline = time.monotonic() + request["seconds"]
         context = Context(arn, time.time() + request["seconds"])
         try:

@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -70,6 +70,7 @@ class FunctionCode:
         code: the deployment package, a ZIP.
         timeout: seconds.
         role: the ARN of its execution role.
+        subnets: those of its VPC; none for a function that is in no VPC.
     """
 
     name: str
@@ -80,6 +81,7 @@ class FunctionCode:
     timeout: float
     environment: Mapping[str, str]
     code: bytes
+    subnets: Sequence[str] = ()
 
     @cached_property
     def version(self) -> str:
@@ -98,6 +100,8 @@ class LambdaRuntime:
         look_up: returns the function with a name, or None.
         publish: called after each invocation, with the log group of the function and what it printed.
         time: the time of the functions.
+        unanswered: given the subnets of a function, returns a regular expression for the beginnings of its requests
+            that get no answer; "" if there are none.
 
     Attributes:
         executions: the executions of all functions that run at once.
@@ -112,6 +116,7 @@ class LambdaRuntime:
         look_up: Callable[[str], FunctionCode | None],
         publish: Callable[[str, str], None] = lambda group, text: None,
         time: SkippedTime | None = None,
+        unanswered: Callable[[Sequence[str]], str] = lambda subnets: "",
     ) -> None:
         self.executions = Executions()
         self._time = SkippedTime(threading.Event()) if time is None else time
@@ -121,6 +126,7 @@ class LambdaRuntime:
         self._environment = environment
         self._look_up = look_up
         self._publish = publish
+        self._unanswered = unanswered
         self._idle: dict[str, list[_Worker]] = {}
         self._published_bytes: dict[str, int] = {}  # by the function's name
         self._workers: list[_Worker] = []
@@ -149,7 +155,7 @@ class LambdaRuntime:
         with self.executions.one():
             worker = self._idle_or_new_worker(code)
             try:
-                return worker.ask(event, self._time)
+                return worker.ask(event, self._time, self._unanswered(code.subnets))
             finally:
                 if printed := self._new_output(name):
                     self._publish(self.log_groups.get(name, f"/aws/lambda/{name}"), printed)
@@ -255,12 +261,18 @@ class _Worker:
             self._channel = self._accept(listener)
         self._stream = self._channel.makefile("rwb")
 
-    def ask(self, event: Any, clock: SkippedTime) -> Any:
+    def ask(self, event: Any, clock: SkippedTime, unanswered: str) -> Any:
         """Send an event and wait for the answer, at most for the function's timeout."""
         began = time.monotonic()
         self._channel.settimeout(self._code.timeout)
         try:
-            request = {"event": event, "seconds": self._code.timeout, "skips": clock.skips, "ahead": clock.ahead}
+            request = {
+                "event": event,
+                "seconds": self._code.timeout,
+                "skips": clock.skips,
+                "ahead": clock.ahead,
+                "unanswered": unanswered,
+            }
             self._stream.write(json.dumps(request).encode() + b"\n")
             self._stream.flush()
             line = self._stream.readline()

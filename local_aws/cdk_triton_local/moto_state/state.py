@@ -12,6 +12,7 @@ from cdk_triton_local.lambdas import FunctionCode
 from cdk_triton_local.moto_state.cloudwatch import new_metric_data
 from cdk_triton_local.moto_state.corrections import correct_moto
 from cdk_triton_local.moto_state.machines import let_machines_use
+from cdk_triton_local.moto_state.networks import reached_services
 from cdk_triton_local.moto_state.roles import role_statements
 from cdk_triton_local.moto_state.scaling import ChangeInstances, components, scaled_variants, use_change
 from cdk_triton_local.moto_state.scaling_targets import scalable_targets
@@ -143,6 +144,10 @@ class MotoState:
         """The statements of all policies of a role."""
         return role_statements(self._account, self._region, arn)
 
+    def reached_services(self, subnets: Sequence[str]) -> frozenset[str] | None:
+        """The services that functions in some subnets reach; None for all."""
+        return reached_services(self._account, self._region, subnets)
+
     def function(self, name: str) -> FunctionCode | None:
         """A Lambda function as it is deployed now."""
         from moto.awslambda.exceptions import UnknownFunctionException
@@ -161,6 +166,7 @@ class MotoState:
             timeout=float(function.timeout),
             environment=dict(function.environment_vars),
             code=function.code_bytes,
+            subnets=tuple((function.vpc_config or {}).get("SubnetIds", ())),
         )
 
 

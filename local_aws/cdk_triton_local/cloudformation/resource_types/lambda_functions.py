@@ -24,7 +24,9 @@ from cdk_triton_local.services import not_modelled
 WAITER_TASK = "framework-isComplete-task"
 """The state of the Provider framework's state machine that calls `isComplete` again and again."""
 
-_CONFIGURATION = ("Description", "Environment", "Handler", "MemorySize", "Role", "Runtime", "Timeout")
+_CONFIGURATION = ("Description", "Environment", "Handler", "MemorySize", "Role", "Runtime", "Timeout", "VpcConfig")
+
+_NO_VPC: dict[str, list[str]] = {"SecurityGroupIds": [], "SubnetIds": []}
 
 
 @register
@@ -34,7 +36,7 @@ class Function(ResourceType):
     type_name = "AWS::Lambda::Function"
     note = (
         "A Python function runs in a process of its own, with its own environment and timeout; memory is not limited. "
-        "Of its LoggingConfig, the log group is used. "
+        "Of its LoggingConfig, the log group is used. Its VpcConfig has an effect only with [faults](#faults). "
         "The CDK Provider framework (`framework.*`) is replaced by the local CloudFormation. Other runtimes do not run."
     )
     modelled = frozenset(
@@ -50,6 +52,7 @@ class Function(ResourceType):
             "Runtime",
             "Tags",
             "Timeout",
+            "VpcConfig",
         }
     )
     recorded = frozenset(
@@ -60,7 +63,6 @@ class Function(ResourceType):
             "KmsKeyArn",
             "ReservedConcurrentExecutions",
             "TracingConfig",
-            "VpcConfig",
         }
     )
     attributes = frozenset({"Arn"})
@@ -70,7 +72,7 @@ class Function(ResourceType):
             FunctionName=properties.get("FunctionName") or context.generated_name(64),
             Code=_code(properties),
             Tags=tag_map(context.tag_list(properties)),
-            **picked(properties, *_CONFIGURATION),
+            **_configuration(properties),
         )
         _log_as_configured(context, created["FunctionName"], properties)
         return PhysicalResource(created["FunctionName"], {"Arn": created["FunctionArn"]})
@@ -83,7 +85,7 @@ class Function(ResourceType):
             client.update_function_code(FunctionName=physical.id, **_code(properties))
         settings = {"Description": "", "Environment": {"Variables": {}}, "MemorySize": 128, "Timeout": 3}
         client.update_function_configuration(
-            FunctionName=physical.id, **{**settings, **picked(properties, *_CONFIGURATION)}
+            FunctionName=physical.id, **{**settings, "VpcConfig": _NO_VPC, **_configuration(properties)}
         )
         _log_as_configured(context, physical.id, properties)
         return physical
@@ -91,6 +93,13 @@ class Function(ResourceType):
     def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("lambda").delete_function(FunctionName=physical.id)
+
+
+def _configuration(properties: Properties) -> dict[str, Any]:
+    found = picked(properties, *_CONFIGURATION)
+    if "VpcConfig" in found:
+        found["VpcConfig"] = {**_NO_VPC, **found["VpcConfig"]}  # moto needs both lists
+    return found
 
 
 def _log_as_configured(context: Context, function: str, properties: Properties) -> None:

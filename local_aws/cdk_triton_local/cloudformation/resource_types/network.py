@@ -319,7 +319,10 @@ class VpcEndpoint(_NetworkType):
     """AWS::EC2::VPCEndpoint."""
 
     type_name = "AWS::EC2::VPCEndpoint"
-    note = "A VPC endpoint of a service. Programs reach the service without the VPC endpoint."
+    note = (
+        "A VPC endpoint of a service. Programs reach the service without the VPC endpoint, except for functions while "
+        "the local AWS has the [fault](#faults) `isolated-subnets`."
+    )
     modelled = frozenset(
         {
             "PolicyDocument",
