@@ -17,7 +17,7 @@ import random
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import Mock
@@ -25,10 +25,13 @@ from unittest.mock import Mock
 import aws_cdk as cdk
 import onnx.parser
 import pytest
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from botocore.exceptions import ClientError
 from tests.end_to_end.faults import GROUPS, PASSING
+from tests.end_to_end.test_scaled_endpoint import CONFIG as PLAIN_CONFIG
+from tests.end_to_end.test_scaled_endpoint import MODEL
 from tests.end_to_end.test_shared_store import CONFIG, NETWORK
 from tests.hosting.conftest import ROOT
 from tests.permissions.recording import OPERATOR
@@ -44,6 +47,7 @@ from cdk_triton import (
     TritonEndpoint,
     TritonModel,
     TritonMultiModel,
+    add_vpc_endpoints,
 )
 from cdk_triton.hosting import ITritonArtifactStore
 from cdk_triton_local import LocalAws
@@ -55,6 +59,7 @@ if TYPE_CHECKING:
 
 LONG = bool(os.environ.get("LONG"))
 HOUR = 60 * 60
+COMPLETE = "CREATE_COMPLETE", "UPDATE_COMPLETE", "DELETE_COMPLETE"
 STORE, OTHER_STORE = "store-of-faults", "other-store-of-faults"
 PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
 PLACE = cdk.Environment(account="123456789012", region="us-east-1")
@@ -77,6 +82,7 @@ class Account:
         self.s3 = aws.client("s3", OPERATOR)
         self._stacks = aws.client("cloudformation", OPERATOR)
         self._directory = directory
+        self._assemblies: dict[str, str] = {}
         network = onnx.parser.parse_model(NETWORK).SerializeToString()
         for bucket in ("assets", "networks"):
             self.s3.create_bucket(Bucket=bucket)
@@ -86,12 +92,17 @@ class Account:
         (repository / "net" / "config.pbtxt").write_text(CONFIG)
         recipe = TensorRTPlan("net", onnx=S3File("networks", "net.onnx", sha256=hashlib.sha256(network).hexdigest()))
         self._repository = ModelRepository.from_directory(repository, recipes=[recipe])
+        (directory / "plain" / "net" / "1").mkdir(parents=True)
+        (directory / "plain" / "net" / "config.pbtxt").write_text(PLAIN_CONFIG)
+        (directory / "plain" / "net" / "1" / "model.py").write_text(MODEL)
+        self._without_build = ModelRepository.from_directory(directory / "plain")
         self._synthesise()
         for stack, assembly in (("Home", "home"), ("Other", "promoted")):
             assert self.deploy(stack, assembly) == "CREATE_COMPLETE", self.reasons(stack)
 
     def deploy(self, stack: str, assembly: str) -> str:
         """Create or update a stack; returns its status."""
+        self._assemblies[stack] = assembly
         if self._with_cdk:
             return self._cdk("deploy", stack, assembly, "--require-approval", "never")
         publish_assets(self.s3, self._directory / assembly, stack)
@@ -108,7 +119,7 @@ class Account:
     def delete(self, stack: str) -> str:
         identifier = self._stacks.describe_stacks(StackName=stack)["Stacks"][0]["StackId"]
         if self._with_cdk:
-            return self._cdk("destroy", identifier, "promoted" if stack == "Promoted" else "first", "--force")
+            return self._cdk("destroy", identifier, self._assemblies[stack], "--force")
         self._stacks.delete_stack(StackName=stack)
         return self._wait(identifier)
 
@@ -162,6 +173,25 @@ class Account:
             assert self.aws.time.now - began < HOUR, status
             threading.Event().wait(0.02)
 
+    def synthesise_isolated(self, name: str, *, exclude: Collection[str] = (), verbose: bool = False) -> list[str]:
+        """Synthesise a stack with a scaled endpoint, its store, and their VPC without a route to the internet.
+
+        It has no build, which would take a time on the local clock that depends on the speed of the machine.
+
+        Returns:
+            The warnings that there is no way out of the VPC.
+        """
+        app = self._app(name)
+        stack = cdk.Stack(app, "Isolated", env=PLACE)
+        subnets = ec2.SubnetConfiguration(name="Isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
+        vpc = ec2.Vpc(stack, "Vpc", availability_zones=["us-east-1a", "us-east-1b"], subnet_configuration=[subnets])
+        store = TritonArtifactStore(stack, "Store", vpc=vpc, builders=[])
+        endpoint = self._serve(stack, store, self._without_build, verbose=verbose)
+        endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=6)
+        add_vpc_endpoints(vpc, store_functions=True, exclude=exclude)
+        said = [str(each.entry.data) for each in app.synth().get_stack_by_name("Isolated").messages]
+        return [each for each in said if "NoWayOut" in each]
+
     def _app(self, name: str) -> cdk.App:
         return cdk.App(
             outdir=str(self._directory / name),
@@ -181,7 +211,7 @@ class Account:
             app = self._app(name)
             stack = cdk.Stack(app, "Served", env=PLACE)
             store = TritonArtifactStore.from_exports(stack, "Store", "home", builders=builders)
-            endpoint = self._serve(stack, store, verbose=name != "first")
+            endpoint = self._serve(stack, store, self._repository, verbose=name != "first")
             if name == "failing":
                 logs.LogGroup(stack, "Taken", log_group_name="taken").node.add_dependency(endpoint)
             app.synth()
@@ -189,7 +219,8 @@ class Account:
         app = self._app("promoted")
         other, stack = (cdk.Stack(app, name, env=PLACE) for name in ("Other", "Promoted"))
         tested = TritonArtifactStore.from_bucket(other, "Tested", s3.Bucket.from_bucket_name(other, "Bucket", STORE))
-        self._serve(stack, TritonArtifactStore(other, "Store", promotes_from=tested, bucket_name=OTHER_STORE))
+        store_of_other = TritonArtifactStore(other, "Store", promotes_from=tested, bucket_name=OTHER_STORE)
+        self._serve(stack, store_of_other, self._repository)
         app.synth()
 
         for name in ("published", "unpublished"):
@@ -201,10 +232,12 @@ class Account:
                 TritonMultiModel(fleet, "Fleet", store=home_of_fleet, platform=PLATFORM).add_publisher()
             app.synth()
 
-    def _serve(self, stack: cdk.Stack, store: ITritonArtifactStore, *, verbose: bool = False) -> TritonEndpoint:
+    def _serve(
+        self, stack: cdk.Stack, store: ITritonArtifactStore, repository: ModelRepository, *, verbose: bool = False
+    ) -> TritonEndpoint:
         environment = ContainerEnvironment(log_verbose=int(verbose))
         model = TritonModel(
-            stack, "Model", repository=self._repository, platform=PLATFORM, store=store, environment=environment
+            stack, "Model", repository=repository, platform=PLATFORM, store=store, environment=environment
         )
         return TritonEndpoint(stack, "Endpoint", model=model)
 
@@ -265,10 +298,11 @@ def test_nothing_is_lost_or_double_in_a_random_mix(account: Account, pytestconfi
 
 @pytest.mark.slow
 def test_a_publisher_is_added_and_removed_although_its_store_is_deployed_first(account: Account) -> None:
-    """As `cdk deploy --all` does. CloudFormation keeps an export in use."""
+    """As `cdk deploy --all` does. CloudFormation keeps an export in use, and other teams have filled the log policy."""
+    account.aws.inject("full-log-policy")
     for assembly in ("published", "unpublished"):
         for stack in ("Artifacts", "Fleet"):
-            assert account.deploy(stack, assembly) in ("CREATE_COMPLETE", "UPDATE_COMPLETE"), account.reasons(stack)
+            assert account.deploy(stack, assembly) in COMPLETE, account.reasons(stack)
 
 
 @pytest.mark.slow
@@ -303,3 +337,27 @@ def test_a_build_that_stays_in_the_queue_is_waited_for_less_than_an_hour_and_use
     account.aws.inject()
     assert account.deploy("Served", "first") == "CREATE_COMPLETE", account.reasons("Served")
     assert account.builds()[: len(account.builds()) - before] == ["SUCCEEDED"]
+
+
+@pytest.mark.slow
+def test_functions_in_isolated_subnets_need_the_vpc_endpoints_of_their_calls(account: Account) -> None:
+    """The wait for a scaled endpoint ends at once, or after 50 minutes; no deployment fails."""
+    missing = ["cloudformation", "sagemaker.api"]
+    (warning,) = account.synthesise_isolated("closed", exclude=missing)
+    assert "no VPC endpoint for cloudformation, sagemaker.api" in warning
+    account.synthesise_isolated("closed-changed", exclude=missing, verbose=True)
+    assert account.synthesise_isolated("open") == []
+    account.synthesise_isolated("open-changed", verbose=True)
+    injected = account.aws.inject("isolated-subnets")
+
+    def minutes(operation: Callable[..., str], *assembly: str) -> float:
+        began = account.aws.time.now
+        assert operation("Isolated", *assembly) in COMPLETE, account.reasons("Isolated")
+        return (account.aws.time.now - began) / 60
+
+    assert minutes(account.deploy, "closed") < 5, "a new endpoint is not waited for"
+    assert 50 < minutes(account.deploy, "closed-changed") < 55
+    assert minutes(account.deploy, "open") < 5, "the VPC endpoints are there before the update"
+    assert minutes(account.deploy, "open-changed") < 5
+    assert minutes(account.delete) < 5, "the VPC endpoints stay until the wait has ended"
+    assert injected.injected.keys() == {"isolated-subnets"}
