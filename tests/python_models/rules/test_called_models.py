@@ -81,13 +81,15 @@ HELPERS = f"""
 
 def initializing(body: str, method: str = "initialize(self, args)") -> dict[str, str]:
     """The files of a model with this method, beside helpers."""
-    source = f"import asyncio\n{IMPORTS}{CLASS}    def {method}:\n{textwrap.indent(body, ' ' * 8)}\n{HELPERS}{EXECUTE}"
+    head = f"import asyncio, c_python_backend_utils as c\n{IMPORTS}"
+    source = f"{head}{CLASS}    def {method}:\n{textwrap.indent(body, ' ' * 8)}\n{HELPERS}{EXECUTE}"
     spare = {"spare/config.pbtxt": 'backend: "python"', "spare/1/model.py": CLASS + EXECUTE}
     return {f"{CALLER}/1/model.py": source, **(spare if "load" in body else {})}
 
 
 TOO_EARLY = {
     "at once": f"{REQUEST}.exec()",
+    "by the module of the classes": f"{REQUEST.replace('pb_utils', 'c')}.exec()",
     "by a name": f"request = {REQUEST}\nself.first = request.exec()",
     "in a helper": "self.go()",
     "in a loop": "for _ in range(3):\n    self.go()",
@@ -150,6 +152,9 @@ def test_no_request_before_execute(write: Write, body: str) -> None:
         pytest.param("load = pb_utils.load_model", [], id="later"),
         pytest.param("from triton_python_backend_utils import load_model", [], id="by an import"),
         pytest.param("self.server = pb_utils\n        self.server.load_model('spare')", [], id="of another name"),
+        pytest.param(
+            "import c_python_backend_utils as server\n        server.load_model('spare')", [], id="of the classes"
+        ),
         pytest.param("__import__('triton_python_backend_utils').load_model('spare')", [], id="without a name"),
         pytest.param("from helpers import pb_utils as pb\n        pb.load_model(requests[0])", [], id="of a helper"),
         pytest.param("pb_utils.load_model(model_name='other')", ["CT304"], id="another one"),

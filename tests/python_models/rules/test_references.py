@@ -90,6 +90,11 @@ VALUES = "pb_utils.get_input_tensor_by_name(t, 'IN').as_numpy()"
         ),
         pytest.param(f"{REQUEST}[t], model_version='1')", 1, id="a version as text"),
         pytest.param(f"{REQUEST}[t], timeout=0.5)", 1, id="a fraction of a microsecond"),
+        pytest.param(
+            f"import c_python_backend_utils as c\n        {REQUEST.replace('pb_utils', 'c')}[t], request_id=1)",
+            1,
+            id="a number as identifier, in the module of the classes",
+        ),
         pytest.param(f"{REQUEST}[t], model_version=-1, timeout=5, request_id='1')", 0, id="numbers"),
         pytest.param("pb_utils.InferenceResponse(output_tensors=pb_utils.Tensor('O', t))", 1, id="no list"),
         pytest.param("pb_utils.InferenceResponse([], 'text')", 1, id="a message by position"),

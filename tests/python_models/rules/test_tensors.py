@@ -96,6 +96,11 @@ def test_sound(write: Write, source: str) -> None:
         ),
         pytest.param(CLASS + STRAY, "token_ids", id="an output"),
         pytest.param(
+            "import c_python_backend_utils as c; " + CLASS + STRAY.replace("pb.Tensor", "c.Tensor"),
+            "token_ids",
+            id="of the module of the classes",
+        ),
+        pytest.param(
             CLASS + STRAY.replace("pb.Tensor", "pb.Tensor.from_dlpack"),
             "token_ids",
             id="from another library",

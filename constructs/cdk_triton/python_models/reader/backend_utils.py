@@ -7,13 +7,27 @@ r22.05 to r26.07 were read.
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable
 from typing import Final
 
 from cdk_triton.triton.releases import is_at_least
 
-__all__ = ["MODULE", "READ_THROUGH", "SET_LATER", "SET_LATE_SINCE", "request_methods", "utility_names"]
+__all__ = [
+    "MODULE",
+    "MODULES",
+    "READ_THROUGH",
+    "SET_LATER",
+    "SET_LATE_SINCE",
+    "imported_as",
+    "request_methods",
+    "utility_names",
+]
 
 MODULE: Final = "triton_python_backend_utils"
+MODULES: Final = frozenset({MODULE, "c_python_backend_utils"})
+"""The modules that have the server's classes. The process makes the second one, and sets its classes in the first."""
+
 READ_THROUGH: Final = "26.07"
 """The newest release whose names were read."""
 
@@ -58,6 +72,12 @@ _OF_REQUEST: Final[dict[str, tuple[str, ...]]] = {
     "23.10": ("is_cancelled",),
     "23.11": ("set_release_flags",),
 }
+
+
+def imported_as(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """The names under which a source imports the modules of the server."""
+    imports = (node for node in nodes if isinstance(node, ast.Import))
+    return frozenset(alias.asname or alias.name for each in imports for alias in each.names if alias.name in MODULES)
 
 
 def request_methods() -> dict[str, str]:

@@ -12,7 +12,7 @@ import builtins
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cdk_triton.python_models.reader.backend_utils import MODULE
+from cdk_triton.python_models.reader.backend_utils import MODULES
 from cdk_triton.python_models.reader.calls import own_nodes
 from cdk_triton.python_models.reader.names import bound_names, certain_statements
 from cdk_triton.python_models.reader.uses import Used, evaluated, imported_modules
@@ -46,7 +46,7 @@ _TRANSPARENT = frozenset(
         *("torch.no_grad", "torch.inference_mode"),
     }
 )
-_REQUEST = f"{MODULE}.InferenceRequest"
+_REQUESTS = frozenset(f"{module}.InferenceRequest" for module in MODULES)
 _OF_MODELS = frozenset({"load_model", "unload_model", "is_model_ready"})
 # What runs the coroutines that it gets, and returns when they are done.
 _RUNNING = frozenset({"asyncio.run", "asyncio.gather"})
@@ -292,7 +292,7 @@ class _Walk:
             case ast.Attribute(value=value, attr="exec" | "async_exec" as name) if self._is_request(value, scope):
                 is_asked = name == "exec" or call in self._awaited or not scope.in_coroutine
             case ast.Attribute(value=value, attr=name) if name in _OF_MODELS:
-                is_asked = self._module_of(value, scope) == MODULE
+                is_asked = self._module_of(value, scope) in MODULES
             case _:
                 return
         if is_asked and scope.method in _LOADING:
@@ -304,7 +304,7 @@ class _Walk:
             case ast.Name(id=name):
                 return name in scope.requests
             case ast.Call(func=ast.Attribute() as function):
-                return self._module_of(function, scope) == _REQUEST
+                return self._module_of(function, scope) in _REQUESTS
         return False
 
     def _call(self, call: ast.Call, scope: _Scope) -> Iterator[Imported]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import Final
 
-from cdk_triton.python_models.reader.backend_utils import MODULE
+from cdk_triton.python_models.reader.backend_utils import MODULES
 
 __all__ = ["BUILTINS", "LOADERS", "OPENERS", "PLAIN", "READS", "dotted", "is_loader", "keeps_files"]
 
@@ -39,7 +39,8 @@ _SAVING = ("numpy.save", "numpy.memmap", "numpy.lib.")
 _PARTS = (".from_pretrained", ".from_file")
 
 _READING = (
-    *(f"{MODULE}.", "json.", "logging.", "numpy.", "os.environ.", "os.path.", "time."),
+    *(f"{module}." for module in MODULES),
+    *("json.", "logging.", "numpy.", "os.environ.", "os.path.", "time."),
     *("torch.cuda.", "torch.device", "torch.set_", "re.compile", "warnings.", "collections."),
 )
 _KEEPING = frozenset(

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cdk_triton.python_models.reader.backend_utils import MODULE
+from cdk_triton.python_models.reader.backend_utils import MODULES, imported_as
 from cdk_triton.python_models.reader.downloads import downloads
 from cdk_triton.python_models.reader.misuses import Misuse, misuses
 from cdk_triton.python_models.reader.model_calls import OF_PLACE, ModelCall, model_calls
@@ -65,7 +65,7 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
         imported: what its names are imported as.
     """
     nodes = list(nodes)
-    utils = frozenset(_names_of_utils(nodes))
+    utils = imported_as(nodes)
     of_requests: set[Reference] = set()
     attributes: set[str] = set()
     imports: set[str] = set()
@@ -124,7 +124,7 @@ def _loaded(nodes: Sequence[ast.AST], utils: frozenset[str]) -> frozenset[str] |
                 others -= 1
             case ast.Attribute(attr="load_model", value=owner) if is_hidden or _may_be_utils(owner, utils):
                 others += 1
-            case ast.ImportFrom(module=module, names=aliases) if module == MODULE:
+            case ast.ImportFrom(module=module, names=aliases) if module in MODULES:
                 others += any(alias.name == "load_model" for alias in aliases)
     return None if others else frozenset(names)
 
@@ -138,7 +138,7 @@ def _is_handed_over(nodes: Iterable[ast.AST], utils: frozenset[str]) -> bool:
                 owners.add(owner)
             case ast.Name(id=name, ctx=ast.Load()) if name in utils:
                 used.add(node)
-            case ast.Constant(value=value) if value == MODULE:
+            case ast.Constant(value=value) if value in MODULES:
                 return True
     return not used <= owners
 
@@ -149,13 +149,6 @@ def _may_be_utils(owner: ast.expr, utils: frozenset[str]) -> bool:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name in utils or name == "pb" or "utils" in name
     return False
-
-
-def _names_of_utils(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The names under which the module imports `triton_python_backend_utils`."""
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (alias.asname or alias.name for alias in node.names if alias.name == MODULE)
 
 
 def _read_of_requests(method: ast.stmt) -> Iterator[Reference]:

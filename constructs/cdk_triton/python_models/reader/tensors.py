@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cdk_triton.python_models.reader.arrays import array_type
+from cdk_triton.python_models.reader.backend_utils import MODULES, imported_as
 from cdk_triton.python_models.reader.calls import certain_type, own_nodes
 from cdk_triton.python_models.reader.uses import without_annotations
 from cdk_triton.python_models.reader.variables import Variables, attributes_set_once, constants, values_set_once
 
 __all__ = ["NamedTensor", "NoName", "TensorNames", "tensor_names"]
 
-_UTILITIES = "triton_python_backend_utils"
 _MAKERS = ("Tensor", "Tensor.from_dlpack")
 _NO_NAMES = ("list", "tuple", "set", "dict", "int", "float", "bytes")
 _TAKERS = ("get_input_tensor_by_name", "get_output_tensor_by_name")
@@ -74,10 +74,7 @@ class TensorNames:
 def tensor_names(module: ast.Module) -> TensorNames:
     """Read what a module calls on the backend's utilities, by the names that it imports them as."""
     nodes = tuple(without_annotations(module))
-    imports = [node for node in nodes if isinstance(node, ast.Import)]
-    used = _Utilities(
-        frozenset(alias.asname or alias.name for each in imports for alias in each.names if alias.name == _UTILITIES)
-    )
+    used = _Utilities(imported_as(nodes))
     return replace(_named(module, nodes, used), unnamed=tuple(sorted(_unnamed(used, nodes))))
 
 
@@ -209,7 +206,7 @@ def _made(used: _Utilities, nodes: Sequence[ast.AST]) -> tuple[NamedTensor, ...]
                     case _:
                         return None
                 calls += 1
-            case ast.ImportFrom(module=module) if module == _UTILITIES:
+            case ast.ImportFrom(module=module) if module in MODULES:
                 return None
             case ast.Attribute():
                 attribute = used.attribute(node)
