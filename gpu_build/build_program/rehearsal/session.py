@@ -193,9 +193,15 @@ def _answered(server: Server, body: bytes, content_type: str, *, watched: bool =
         )
     if answer.status != 200:
         said = said_without_text(failed_request(answer.error, server.place), body, content_type, server.place)
-        said = said[:_MESSAGE_CHARACTERS]
-        raise AnswerError(f"the server answered with status {answer.status}: {said}")
+        raise AnswerError(f"the server answered with status {answer.status}: {_shortened(said)}")
     return answer
+
+
+def _shortened(message: str) -> str:
+    """The beginning and the end of a message: the exception is at the beginning, its place in the code at the end."""
+    half = _MESSAGE_CHARACTERS // 2
+    is_short = len(message) <= _MESSAGE_CHARACTERS
+    return message if is_short else f"{message[:half].rstrip()} ... {message[-half:].lstrip()}"
 
 
 def _compared(request: RequestEntry, asked: Sequence[str], answer: Answer) -> Mapping[str, Any]:

@@ -66,6 +66,8 @@ COMPLETES_DECOUPLED = """pass
         config.set_model_transaction_policy({"decoupled": True})
         return config
 """
+# The exception has several paragraphs: the types of all arguments, and then the values.
+NUMBERED = "pb_utils.InferenceRequest(model_name='m', inputs=[], requested_output_names=[], request_id=1)"
 SENT_AT_ONCE = "self.count = getattr(self, 'count', 0) + 1; assert self.count < 9, 'too many'"
 
 
@@ -85,6 +87,10 @@ SENT_AT_ONCE = "self.count = getattr(self, 'count', 0) + 1; assert self.count < 
         (
             {"execute": SENT_AT_ONCE, "budgets": {"concurrency": 2}},
             "AssertionError: too many (model/1/model.py, line 18), when 2 are sent at once",
+        ),
+        (
+            {"execute": NUMBERED},
+            "requested_output_names=[], request_id=1 (model/1/model.py, line 18)",
         ),
         ({"execute": "y = np.zeros((1, 2), np.float32)"}, "golden/0.json: "),
         (
