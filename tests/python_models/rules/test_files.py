@@ -30,10 +30,13 @@ FILES = {"1/words.txt": "cat", "labels.txt": "cat", "1/tokenizer/vocab.json": "{
         "import pathlib\npathlib.Path('words.txt').open()",
         "import codecs\ncodecs.open('words.txt', 'r', 'utf-8')",
         "from io import open\nopen('words.txt', encoding='utf-8')",
+        "from transformers import AutoTokenizer\nAutoTokenizer.from_pretrained('./tokenizer')",
+        f"from transformers import AutoTokenizer\nAutoTokenizer.from_pretrained('../{CALLER}/1/tokenizer/')",
+        "import os\nos.listdir('1/tokenizer')",
     ],
 )
 def test_a_file_by_a_relative_path(messages: Messages, write: Write, line: str) -> None:
-    files = {"1/model.py": f"{line}\n{CLASS}{EXECUTE}", "1/words.txt": "cat", "labels.txt": "cat"}
+    files = {**FILES, "1/model.py": f"{line}\n{CLASS}{EXECUTE}"}
     repository = write({f"{CALLER}/{name}": text for name, text in files.items()})
     assert messages.of(repository.check()) == [("CT183", f"{CALLER}/1/model.py", "")]
 
@@ -54,10 +57,12 @@ def test_a_file_by_a_relative_path(messages: Messages, write: Write, line: str) 
         "def open(name): ...\nopen('words.txt')",
         "from helper import open\nopen('words.txt')",
         "if __name__ == '__main__':\n    open('words.txt')",
+        "from transformers import AutoTokenizer\nAutoTokenizer.from_pretrained('tokenizer')",
+        "import os\nos.listdir('.'), os.listdir('..')",
     ],
 )
 def test_a_file_that_may_be_found(write: Write, line: str) -> None:
-    files = {"1/model.py": f"MODE = 'r'\n{line}\n{CLASS}{EXECUTE}", "1/words.txt": "cat"}
+    files = {**FILES, "1/model.py": f"MODE = 'r'\n{line}\n{CLASS}{EXECUTE}"}
     assert write({f"{CALLER}/{name}": text for name, text in files.items()}).check() == ()
 
 

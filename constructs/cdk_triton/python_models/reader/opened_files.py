@@ -16,6 +16,8 @@ SOURCE: Final = "{source}"
 """What the path of the source itself begins with: `{source}/../words.txt` is beside the source."""
 
 _WRITES = frozenset("wax")
+_NO_NAMES = ("/", "./", "../")
+"""What begins a path, but no name of a model of Hugging Face."""
 _PATHS = (
     *("pathlib.Path", "pathlib.PurePath", "os.path.join", "os.path.abspath", "os.path.realpath", "os.fspath", "str"),
 )
@@ -105,8 +107,8 @@ def _path_of(call: ast.Call, names: frozenset[str], imported: Mapping[str, str])
             path, modes = _text(call.args[0], imported), [*call.args[1:2], *modes]
         case _ if call.args and is_loader(name):
             path, modes = _text(call.args[0], imported), []
-            if path is not None and name.endswith("from_pretrained") and not path.startswith("/"):
-                return None  # the name of a model of Hugging Face
+            if path is not None and name.endswith("from_pretrained") and not path.startswith(_NO_NAMES):
+                return None  # it may be the name of a model of Hugging Face
     is_reading = all(isinstance(mode, ast.Constant) and not _WRITES & set(str(mode.value)) for mode in modes)
     return path if path and is_reading and not path.startswith("~") else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
 from posixpath import normpath
 
@@ -77,12 +77,13 @@ def missing_path(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         The rule checks literal paths in a call of `open`, of a method of `Path`, or of a function such as `numpy.load`
-        or `torch.load`. The image may contain any file outside `/opt/ml/model`, so the rule reports such a path only if
-        it resembles the path of a file in the repository. In `initialize`, like CT184, it also follows variables that
-        contain a path made from `__file__` or `args["model_repository"]`, unless earlier code may have made the file.
-        The rule skips a path if the model's code also tests whether the file exists, or makes the file. If any code of
-        the model makes files, the rule also skips all files beside the source. It skips a model in which an import of
-        one of its own modules is conditional.
+        or `torch.load`. In `from_pretrained`, it checks a relative path only if the path begins with `./` or `../`,
+        because another text may be the name of a model. The image may contain any file outside `/opt/ml/model`, so the
+        rule reports such a path only if it resembles the path of a file in the repository. In `initialize`, like CT184,
+        it also follows variables that contain a path made from `__file__` or `args["model_repository"]`, unless earlier
+        code may have made the file. The rule skips a path if the model's code also tests whether the file exists, or
+        makes the file. If any code of the model makes files, the rule also skips all files beside the source. It skips
+        a model in which an import of one of its own modules is conditional.
     """
     suggestions = Suggestions()
     seen: set[tuple[PurePosixPath, int, str]] = set()
@@ -140,9 +141,10 @@ def _beside(each: BackendFile, source: PurePosixPath, way: str, suggestions: Sug
 
 
 def _relative(each: BackendFile, source: PurePosixPath, name: str) -> tuple[str, str] | None:
-    """What a relative path does, and the fix, if the repository contains the file that is meant."""
-    found = _meant(each, source, name, repository_files(each.context))
-    if found is None:
+    """What a relative path does, and the fix, if the repository contains the file or directory that is meant."""
+    files = repository_files(each.context)
+    found = _meant(each, source, name, lambda place: files.has(place) or files.has_directory(place))
+    if found is None or PurePosixPath(name).name in ("", ".."):  # every working directory has these
         return None
     return (
         f"opens the relative path {name!r}, which Python looks up in the server's working directory, so "
@@ -173,7 +175,7 @@ def _absolute(
         if files.has(place) or files.has_directory(place):
             break
     else:
-        found = _meant(each, source, path.name, files)
+        found = _meant(each, source, path.name, files.has)
         if found is None:
             return None
         place = found
@@ -191,7 +193,9 @@ def _missing(each: BackendFile, place: PurePosixPath, files: Files, suggestions:
     )
 
 
-def _meant(each: BackendFile, source: PurePosixPath, name: str, files: Files) -> PurePosixPath | None:
-    """The file that the author may have meant by a relative path."""
+def _meant(
+    each: BackendFile, source: PurePosixPath, name: str, is_there: Callable[[PurePosixPath], bool]
+) -> PurePosixPath | None:
+    """What the author may have meant by a relative path."""
     directories = (source.parent, each.version, each.model.directory, PurePosixPath())
-    return next((place for place in (below(directory, name) for directory in directories) if files.has(place)), None)
+    return next((place for place in (below(directory, name) for directory in directories) if is_there(place)), None)
