@@ -198,6 +198,22 @@ def test_a_component_without_a_copy_has_its_own_class(messages: Messages) -> Non
         raise error
 
 
+@pytest.mark.parametrize(("name", "is_told"), [("Search--LaBSE", True), ("search--labse", False)])
+def test_a_denied_call_says_how_a_policy_writes_a_name_with_capitals(
+    messages: Messages, name: str, is_told: bool
+) -> None:
+    arn = "arn:aws:sagemaker:eu-west-1:111122223333:endpoint/search--labse"
+    said = (
+        f"User: arn:aws:iam::111122223333:user/me is not authorized to perform: sagemaker:InvokeEndpoint on resource: "
+        f"{arn} because no identity-based policy allows the sagemaker:InvokeEndpoint action"
+    )
+    answer: Any = {"Error": {"Code": "AccessDeniedException", "Message": said}}
+    error = botocore.exceptions.ClientError(answer, "InvokeEndpoint")
+    with messages.raises(InvocationError) as caught, foreign_errors_translated(f"endpoint '{name}'"):
+        raise error
+    assert str(caught.value).endswith(arn) is is_told
+
+
 def test_an_unknown_code_keeps_its_name_and_message(messages: Messages) -> None:
     error = botocore.exceptions.ClientError({"Error": {"Code": "NewOne", "Message": "Why."}}, "InvokeEndpoint")
     with messages.raises(InvocationError), foreign_errors_translated("endpoint"):

@@ -104,6 +104,8 @@ _OF_WORDS = {
 """What to do about an answer of Triton that has these words."""
 
 _DENIED = ("AccessDenied", "AccessDeniedException")
+_ARN = re.compile(r"arn:\S+:(?:endpoint|inference-component)/(?P<name>[\w-]+)")
+"""Its name is in lower case, and IAM compares it with a policy letter by letter (philschmid/cdk-samples issue 2)."""
 
 
 class SageMakerRuntime(Protocol):
@@ -237,6 +239,9 @@ def _from_service(error: ClientError, where: str, permission: str) -> Invocation
         fix = f"allow the caller {permission}"
     elif permission and code not in SERVICE_ERRORS:
         fix = "look the error up in the API reference of the service"
+    denied = _ARN.search(message) if code in _DENIED else None
+    if denied is not None and denied["name"] not in where:
+        fix += f", in a policy with the name in lower case, as in {denied[0]}"
     if code == "ModelStreamError":  # AWS's text; botocore drops the ErrorCode
         text = f"{where}: the model container broke its answer off: {message}; {fix}"
         return ModelError(text, status=0, original_message=message)
