@@ -119,7 +119,10 @@ def unlike_operator(context: CheckContext) -> Iterator[Problem]:
 _OPERANDS_FIX = "export the model again with weights and inputs that fit together"
 # A conversion to another type often leaves the declarations as they were.
 _REDECLARED = "Inferred elem type differs from existing elem type"
-_REDECLARED_FIX = "declare the type of the result; an entry of value_info may also be deleted"
+_REDECLARED_FIX = (
+    "declare the first type, which the operator returns, or convert the result with a Cast node, because a declaration "
+    "converts nothing; an entry of value_info may also be deleted"
+)
 _UNFIT = {
     "shape": ("has inputs whose shapes do not fit together", _OPERANDS_FIX),
     "type": ("has an input or output of the wrong type", _OPERANDS_FIX),
