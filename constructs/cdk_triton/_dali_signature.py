@@ -211,8 +211,9 @@ def _tensor_faults(
     yield SignatureFault(
         f"{side}[{index}].dims",
         entry["name"],
-        f"{what} has ndim {tensor.ndim} in the pipeline, but the dims {dims} in config.pbtxt",
-        "write a size for each dimension in config.pbtxt, or correct the ndim in the pipeline",
+        f"{what} is {tensor.ndim}-dimensional in the pipeline, but has the dims {dims} in config.pbtxt",
+        "write a size for each dimension in config.pbtxt, or correct the pipeline: "
+        + ("ndim or layout of the external_source" if side == "input" else "output_ndim of @pipeline_def"),
     )
 
 

@@ -356,8 +356,8 @@ def _unbatched_faults(each: DaliPipelineFile, signature: PipelineSignature) -> I
             yield SignatureFault(
                 f"{side}[{index}].dims",
                 entry["name"],
-                f"the {side} {entry['name']!r} has ndim {tensor.ndim} in the pipeline, and the dims {entry['dims']} in "
-                "config.pbtxt lack the dimension of the batch, which max_batch_size: 0 adds",
+                f"the {side} {entry['name']!r} is {tensor.ndim}-dimensional in the pipeline, and the dims "
+                f"{entry['dims']} in config.pbtxt lack the dimension of the batch, which max_batch_size: 0 adds",
                 "write -1 for the batch before the other dims, or a max_batch_size above 0",
             )
 
