@@ -116,6 +116,14 @@ def said_of(repository: ModelRepository) -> list[Finding]:
             id="CT319 written by nobody",
         ),
         pytest.param(
+            pipeline(('output_map { key: "MASK" value: "mask" }', 'output_map { key: "TOKENS" value: "mask" }')),
+            [
+                ("CT319", "pipeline/config.pbtxt", 'ensemble_scheduling.step[1].input_map["TOKENS"]'),
+                ("CT107", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["TOKENS"]'),
+            ],
+            id="CT319 in an entry whose key is there again",
+        ),
+        pytest.param(
             pipeline(steps=step("encoder", {"TOKENS": "tokens", "MASK": "nothing"}, {"VECTOR": "spare"})),
             [
                 ("CT319", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].input_map["MASK"]'),

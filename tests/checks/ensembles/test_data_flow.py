@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 BASE: dict[str, str] = {}
+TWICE = RUN.replace("output_map", 'output_map { key: "OUT" value: "lost" } output_map')
 
 
 def said_of(repository: ModelRepository) -> list[Finding]:
@@ -66,6 +67,22 @@ def said_of(repository: ModelRepository) -> list[Finding]:
             ensemble() | python(tensor("input", "IN", dims="5") + OUT),
             [("CT331", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].input_map["IN"]')],
             id="CT331 sizes",
+        ),
+        pytest.param(
+            ensemble(IN + tensor("output", "OUT", dims="5"), TWICE) | python(),
+            [
+                ("CT331", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["OUT"]'),
+                ("CT107", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["OUT"]'),
+            ],
+            id="CT331 of an output that is there twice",
+        ),
+        pytest.param(
+            ensemble(IN + tensor("output", "OUT", "INT64"), TWICE) | python(),
+            [
+                ("CT330", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["OUT"]'),
+                ("CT107", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["OUT"]'),
+            ],
+            id="CT330 of an output that is there twice",
         ),
         pytest.param(
             ensemble() | python(tensor("input", "IN", dims="-1, -1") + OUT),

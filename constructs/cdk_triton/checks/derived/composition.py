@@ -17,8 +17,9 @@ from cdk_triton.onnx_models.completion import completed
 from cdk_triton.triton.ensemble import EnsembleStep
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
+from cdk_triton.triton.text_format_reader import repeated_keys
 
-__all__ = ["End", "RunStep", "fits", "flow_ends", "passed_on", "run_steps", "step_rule"]
+__all__ = ["End", "RunStep", "fits", "fix_of_lost_output", "flow_ends", "passed_on", "run_steps", "step_rule"]
 
 
 class RunStep(NamedTuple):
@@ -145,6 +146,20 @@ def passed_on(tensors: Mapping[str, list[End]]) -> Iterator[tuple[End, End]]:
         for end in ends if source is not None else ():
             if source is not None and end.reads:
                 yield source, end
+
+
+def fix_of_lost_output(ensemble: ConfiguredModel, *ends: End) -> str:
+    """The fix of an `output_map` with a key twice (CT107), because it is the cause of other faults; "" without one.
+
+    Args:
+        ensemble: the ensemble.
+        ends: the ends of the tensor that is at fault; none for a tensor that no `output_map` has.
+    """
+    for field, key in repeated_keys(ensemble.model.config_text or ""):
+        place = field.removesuffix(f'["{key}"]')
+        if place.endswith(".output_map") and (not ends or field in {end.field for end in ends}):
+            return f"correct the keys in {place}: the server uses only the last entry for {key!r}"
+    return ""
 
 
 def _own_ends(ensemble: Model, config: ModelConfig) -> Iterator[End]:

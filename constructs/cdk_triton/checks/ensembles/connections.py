@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cdk_triton.checks.derived.composition import fix_of_lost_output
 from cdk_triton.checks.derived.unconnected_tensors import LooseEnds, Source, key_of, loose_ends_rule
 from cdk_triton.checks.registry import Problem
 from cdk_triton.checks.sources import core
@@ -199,7 +200,8 @@ def unwritten_tensor(loose: LooseEnds) -> Iterator[Problem]:
             _not_written(loose, tensor.name, is_cause=is_cause),
             _SAME_NAME
             if partner is not None
-            else f"map an output of an earlier step to {tensor.name!r}, or declare it as an input of the ensemble",
+            else fix_of_lost_output(loose.ensemble)
+            or f"map an output of an earlier step to {tensor.name!r}, or declare it as an input of the ensemble",
         )
 
 

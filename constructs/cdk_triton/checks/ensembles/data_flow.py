@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_batch_size, known_backend
-from cdk_triton.checks.derived.composition import RunStep, fits, flow_ends, passed_on, step_rule
+from cdk_triton.checks.derived.composition import RunStep, fits, fix_of_lost_output, flow_ends, passed_on, step_rule
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
@@ -70,7 +70,8 @@ def different_types(context: CheckContext) -> Iterator[Problem]:
                         f"in ensemble {ensemble.name}, ensemble tensor {name}: inconsistent data type: "
                         f"{one.data_type} is inferred from model {one.model.name} while {end.data_type} is inferred "
                         f"from model {end.model.name}",
-                        "write the same data_type in both places, or convert the tensor in a step between them",
+                        fix_of_lost_output(ensemble, one, end)
+                        or "write the same data_type in both places, or convert the tensor in a step between them",
                     )
 
 
@@ -139,8 +140,9 @@ def different_shapes(context: CheckContext) -> Iterator[Problem]:
                     f"the tensor {name!r} has the shape {here} {first.what} and {there} {end.what}",
                     f"in ensemble {ensemble.name}, ensemble tensor {name}: inconsistent shape: {here} is inferred from "
                     f"model {first.model.name} while {there} is inferred from model {end.model.name}",
-                    "write the same dims in both places (-1 if a size varies), or reshape the tensor in a step between "
-                    "them",
+                    fix_of_lost_output(ensemble, first, end)
+                    or "write the same dims in both places (-1 if a size varies), or reshape the tensor in a step "
+                    "between them",
                 )
 
 
