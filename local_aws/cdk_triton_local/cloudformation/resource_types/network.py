@@ -55,7 +55,11 @@ class Vpc(_NetworkType):
     """AWS::EC2::VPC."""
 
     type_name = "AWS::EC2::VPC"
-    note = "A VPC with its default security group and its settings for DNS. Nothing is connected to the VPC."
+    note = (
+        "A VPC with its default security group and its settings for DNS. Nothing is connected to the VPC. With the "
+        "feature flags of a new project, pass `restrict_default_security_group=False`, because the CDK otherwise adds "
+        "a function in Node.js."
+    )
     modelled = frozenset({"CidrBlock", "EnableDnsHostnames", "EnableDnsSupport", "InstanceTenancy", "Tags"})
     attributes = frozenset({"CidrBlock", "DefaultNetworkAcl", "DefaultSecurityGroup", "VpcId"})
 
