@@ -273,7 +273,8 @@ _OTHER_CODES: Final = (
     ConstructCode(
         "cdk-triton:NothingScales",
         "the number of instances has limits, but no policy scales it",
-        "Without a policy or a schedule, nothing changes the number of instances within these limits. Call a scale_on_ "
+        "Without a policy or a schedule, nothing changes the number of instances within these limits. A policy on a "
+        "metric that SageMaker does not publish for asynchronous endpoints changes nothing either. Call a scale_on_ "
         "method of the object that auto_scale_instance_count returned.",
         "Scaling",
     ),

@@ -36,8 +36,8 @@ def policies(world: World, stack: cdk.Stack) -> dict[str, dict[str, Any]]:
     return {each["Properties"]["PolicyType"]: each["Properties"] for each in world.resources(stack, POLICY).values()}
 
 
-def warnings(stack: cdk.Stack) -> list[str]:
-    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp(r"StaysAtZero\]"))
+def warnings(stack: cdk.Stack, code: str = "StaysAtZero") -> list[str]:
+    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp(rf"{code}\]"))
     return [str(each.entry.data) for each in found]
 
 
@@ -108,6 +108,17 @@ def test_a_minimum_of_zero_that_nothing_grows_from_is_warned_of(
     from_zero.scale_on_gpu_utilization("Gpu", target_utilization_percent=60)
     (warning,) = warnings(stack)
     messages.record("cdk-triton:StaysAtZero", warning)
+
+
+@pytest.mark.parametrize("metric", ["INVOCATIONS_PER_INSTANCE", "CONCURRENT_REQUESTS_PER_MODEL_HIGH_RESOLUTION"])
+def test_a_metric_that_is_not_published_scales_nothing(
+    messages: Messages, stack: cdk.Stack, queued: TritonEndpoint, metric: str
+) -> None:
+    count = queued.auto_scale_instance_count(min_capacity=1, max_capacity=4)
+    predefined = getattr(autoscaling.PredefinedMetric, f"SAGEMAKER_VARIANT_{metric}")
+    count.scalable_target.scale_to_track_metric("Own", predefined_metric=predefined, target_value=4)
+    (warning,) = warnings(stack, "NothingScales")
+    messages.record("cdk-triton:NothingScales", warning)
 
 
 def test_a_minimum_that_only_the_deployment_knows_is_rejected(

@@ -24,9 +24,14 @@ from cdk_triton.hosting.endpoints.scaling.tracking import Tracking
 from cdk_triton.hosting.endpoints.variants.metrics import INVOCATIONS
 from cdk_triton.hosting.naming.runbooks import MAX_PATH
 
-__all__ = ["BacklogScaling", "StaysAtZero", "reject_unpublished"]
+__all__ = ["UNPUBLISHED", "BacklogScaling", "StaysAtZero", "reject_unpublished"]
 
 STAYS_AT_ZERO_WARNING: Final = "cdk-triton:StaysAtZero"
+UNPUBLISHED: Final = (
+    "SageMakerVariantInvocationsPerInstance",
+    "SageMakerVariantConcurrentRequestsPerModelHighResolution",
+)
+"""The predefined metrics that asynchronous endpoints do not have; see `reject_unpublished`."""
 
 ALARM_PERIODS: Final = 2
 """Minutes with requests and without an instance, after which the first instance is started."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Final
 
 import jsii
@@ -158,11 +159,18 @@ class NothingScales:
     Args:
         what: the word for the scaled units.
         method: the method that returned the object to which policies are added.
+        unpublished: for an asynchronous endpoint, the predefined metrics that SageMaker does not publish.
     """
 
-    def __init__(self, what: str = "instances", method: str = "auto_scale_instance_count") -> None:
+    def __init__(
+        self,
+        what: str = "instances",
+        method: str = "auto_scale_instance_count",
+        unpublished: Collection[str] = (),
+    ) -> None:
         self._what = what
         self._method = method
+        self._unpublished = unpublished
 
     def visit(self, node: IConstruct) -> None:
         """Look at one construct."""
@@ -172,12 +180,20 @@ class NothingScales:
         if node.min_capacity == 0:
             return  # StaysAtZero reports it
         fixed = node.min_capacity == node.max_capacity
-        if not fixed and not policies and not stack_of(node).resolve(node.scheduled_actions):
+        useless = [metric for metric in map(_predefined_metric, policies) if metric in self._unpublished]
+        if not fixed and len(useless) == len(policies) and not stack_of(node).resolve(node.scheduled_actions):
+            why = f", because SageMaker does not publish {useless[0]} for asynchronous endpoints" if useless else ""
             Annotations.of(node).add_warning_v2(
                 NOTHING_SCALES_WARNING,
-                f"no policy and no schedule scales the number of {self._what} within its limits: call a scale_on_ "
+                f"no policy and no schedule scales the number of {self._what} within its limits{why}: call a scale_on_ "
                 f"method on the object that {self._method} returned, or acknowledge this",
             )
+
+
+def _predefined_metric(policy: autoscaling.CfnScalingPolicy) -> str:
+    """The predefined metric that a policy tracks; "" for another one."""
+    tracked = stack_of(policy).resolve(policy.target_tracking_scaling_policy_configuration) or {}
+    return str(tracked.get("predefinedMetricSpecification", {}).get("predefinedMetricType", ""))
 
 
 def _check_capacity(what: str, capacity: int, least: int = 1, why: str = _ON_NONE, counted: str = "instances") -> None:

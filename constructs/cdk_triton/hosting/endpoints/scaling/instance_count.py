@@ -17,7 +17,7 @@ from constructs import Construct
 from cdk_triton._checked import checked
 from cdk_triton._tokens import reject_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.endpoints.scaling.backlog import BacklogScaling, StaysAtZero, reject_unpublished
+from cdk_triton.hosting.endpoints.scaling.backlog import UNPUBLISHED, BacklogScaling, StaysAtZero, reject_unpublished
 from cdk_triton.hosting.endpoints.scaling.checks import (
     NothingScales,
     check_capacities,
@@ -119,7 +119,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         target = self.scalable_target.node.default_child
         assert target is not None  # the CDK's construct has one
         self.node.default_child = target
-        Aspects.of(target).add(NothingScales())
+        Aspects.of(target).add(NothingScales(unpublished=UNPUBLISHED if is_async else ()))
         if min_capacity == 0:
             Aspects.of(target).add(StaysAtZero())
 
