@@ -101,8 +101,8 @@ class GoldenRequest:
         cosine: instead of a tolerance, the smallest allowed cosine similarity, from -1 to 1, between a float output and
             the expected one.
         top1: instead of a tolerance, whether only the position of the largest value in each row has to be the same.
-        label: instead of `expect`, the first text that an output must have or, if the request asks for Triton's
-            classification, the label in this text.
+        label: instead of `expect`, the text that has to come first in an output. If the request asks for Triton's
+            classification, the texts of the output contain labels, and `label` is compared with the first of these.
 
     Raises:
         ConfigurationError: a value has another type or is out of its range, or two ways of comparing are given.

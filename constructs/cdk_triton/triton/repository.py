@@ -189,7 +189,7 @@ class ModelRepository:
 
     @cached_property
     def model_directories(self) -> tuple[str, ...]:
-        """The directories at the top of the archive, and `config.pbtxt` if it is there, for `serve_arguments`."""
+        """The argument of `serve_arguments`: the directories at the top of the archive, and a `config.pbtxt` there."""
         paths = (file.path.parts for file in self.files)
         return tuple(sorted({path[0] for path in paths if len(path) > 1 or path[0] == CONFIG_NAME}))
 

@@ -223,8 +223,8 @@ class TensorRTPlan:
             ConfigurationError: the model is missing, does not have the TensorRT backend, or has an open shape without
                 `profiles`; the release's TensorRT does not support an option; the GPU does not support the precision;
                 the ONNX file cannot be read, or has an operator for which ONNX Runtime cannot compute outputs to
-                compare with; a range is not for an integer input; the data of the parity does not fit the model; or a
-                plugin library is missing, or is no library of Linux on x86-64.
+                compare with; a range of `parity` is not for an integer input, or the `data` of `parity` does not fit
+                the model; or a plugin library is missing, or is no library of Linux on x86-64.
         """
         model = model_of(repository, self.model, str(self))
         config = check_model(str(self), model)

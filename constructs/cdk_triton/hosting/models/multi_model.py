@@ -312,7 +312,7 @@ class TritonMultiModel(ServedModel):
         """The name that a caller sends as `TargetModel` to reach an ensemble, for another construct of the app.
 
         It is a token. A template contains the name itself, such as `text-0f3c9a81d2.tar.gz`. A resource that uses the
-        token is deployed after the archive is where the endpoint finds it, even if the resource is in another stack.
+        token is deployed after the endpoint can load the archive, even if the resource is in another stack.
         `target_models` contains the names as plain text, for programs that read them during synthesis.
 
         Raises:

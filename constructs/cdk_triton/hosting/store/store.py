@@ -72,6 +72,8 @@ IN_STACK_WARNING = "cdk-triton:ArtifactStoreInStack"
 class TritonArtifactStore(Construct):
     """Keeps archives for every stack of an account and region. Its bucket stays when those stacks are deleted.
 
+    The store has a *handler*, a Lambda function that copies archives to the bucket and starts builds.
+
     Give the store its own stack. If the first deployment of that stack fails, CloudFormation also removes the empty
     bucket. If the store is in a model's stack, a failed first deployment removes the handler and orphans the retained
     bucket, and the next deployment starts with an empty store.

@@ -251,9 +251,9 @@ class TritonComponent(Resource, ComponentMetrics):
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to invoke this component, and to read its parameter below `ssm_parameter_path`.
 
-        The permission for InvokeEndpoint must name the endpoint, and can also name components. IAM has no condition key
-        for components ("Actions, resources, and condition keys for Amazon SageMaker AI": `endpoint*` and
-        `inference-component`).
+        The grant names the endpoint and this component as resources. A permission for InvokeEndpoint must name the
+        endpoint, and can also name components, for which IAM has no condition key ("Actions, resources, and condition
+        keys for Amazon SageMaker AI": `endpoint*` and `inference-component`).
 
         Args:
             grantee: the principal.

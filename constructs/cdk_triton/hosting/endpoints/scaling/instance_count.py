@@ -314,7 +314,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
 
         Raises:
             ConfigurationError: there are too few or too many steps, or they overlap; a `change` is not a whole number,
-                or all are 0; there are more datapoints than periods; or an alarm of this region cannot have the metric.
+                or all are 0; there are more datapoints than periods; or the CDK cannot create an alarm on the metric in
+                this region.
         """
         what = self._policy(id)
         check_new_policy(self.scalable_target, id, self._what)

@@ -144,7 +144,7 @@ class TritonPublisher(Construct):
 
         The command checks each archive for the next platform, so the principal can read the archives of this
         `TritonMultiModel`. With recipes, the principal can also read the sources of all archives in the store that were
-        built for a publisher, and if it rehearses, their golden requests.
+        built for a publisher, and with `rehearse=True` their golden requests.
         """
         recipes = self._recipes
         is_built, is_rehearsed = recipes is not None, recipes is not None and recipes.rehearses
