@@ -20,9 +20,9 @@ read.
 
 ## Releases
 
-If SageMaker publishes no image of a release, you need your own image. A version with `?` is recalled or assumed:
-nobody has read it in a source. A TensorRT version with `?` never causes a rejection. A dash means that no version was
-found.
+If SageMaker publishes no image of a release, you need your own image. A version with `?` comes from memory or is
+assumed: nobody has read it in a source. A TensorRT version with `?` never causes a rejection. A dash means that no
+version was found.
 """
 INSTANCES = """\
 ## Instance types

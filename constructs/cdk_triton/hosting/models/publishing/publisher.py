@@ -128,7 +128,7 @@ class TritonPublisher(Construct):
         """Allow a principal to publish, roll back and unpublish.
 
         The principal can read the template of this stack, and write below `staging/publish/<fleet>/<its aws:userid>/`
-        of the store. It can start, follow and stop executions of this state machine, which does everything else. It can
+        of the store. It can start and follow executions of this state machine, which does everything else. It can
         read the catalogue, and the reasons why ensembles failed. It can use the store's KMS key, which encrypts the
         uploads, the catalogue and the executions. The permissions cover the second state machine of `next_platform`,
         but neither other publishers of the store nor the uploads of other callers.
