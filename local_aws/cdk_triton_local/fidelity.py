@@ -87,8 +87,9 @@ DIFFERENCES = {
         "interpreter that runs the local AWS.",
         "Triton 24.10 does not work with numpy 2. If an unpacked environment has numpy 2, outputs of numbers are empty "
         "(0 bytes), and a request with strings ends the model's process.",
-        "The configuration of an ONNX model is not completed from its file, so `config.pbtxt` must contain inputs and "
-        "outputs.",
+        "The configuration of an ONNX model or a TensorRT plan is not completed from its file, so `config.pbtxt` must "
+        "contain inputs and outputs. Fields such as `batch_input`, whose tensors the backend makes, are not supported.",
+        "The stand-in for PyTorch does not keep the implicit state of a sequence (`sequence_batching.state`).",
         "Triton 24.10 does not read `SAGEMAKER_TRITON_INFERENCE_TYPE`, as the images before 25.03. For `generate` and "
         "`generate_stream` in a newer image, or in one whose tag has no release, `/invocations` leads to the same "
         "handler of the server's HTTP front end, which listens on a free port of 127.0.0.1 then, whatever "

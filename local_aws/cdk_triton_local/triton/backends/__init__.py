@@ -12,15 +12,15 @@ the backends without a stand-in.
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["MISSING_BACKENDS", "RELEASE", "UNSUPPORTED", "is_lacking", "lacking"]
+__all__ = ["MISSING_BACKENDS", "RELEASE", "is_lacking", "lacking", "unsupported"]
 
 _LACKING: Final = "this machine does not have"
 
-UNSUPPORTED: Final = "the stand-in for DALI does not support"
-"""The words of a pipeline that the stand-in cannot run, and DALI may."""
+_UNSUPPORTED: Final = "the stand-in for {} does not support {}"
 
 RELEASE: Final = "CDK_TRITON_STAND_IN_RELEASE"
 """The environment variable with the release in the tag of the container's image; not set if it has none."""
@@ -38,7 +38,17 @@ def is_lacking(reason: str) -> bool:
     Args:
         reason: why it does not load.
     """
-    return _LACKING in reason or UNSUPPORTED in reason
+    return _LACKING in reason or re.search(_UNSUPPORTED.format(r"\S+", ""), reason) is not None
+
+
+def unsupported(backend: str, what: str) -> str:
+    """The beginning of a sentence about what a backend may run, and its stand-in cannot.
+
+    Args:
+        backend: the backend, or the name of its library.
+        what: what the model uses.
+    """
+    return _UNSUPPORTED.format(backend, what)
 
 
 def lacking(backend: str, platform: str = "") -> str | None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cdk_triton._dali_signature import PipelineSignature, PipelineTensor
-from cdk_triton_local.triton.backends import UNSUPPORTED, dali_images
+from cdk_triton_local.triton.backends import dali_images, unsupported
 from cdk_triton_local.triton.backends.dali_serialized import read_stand_in, write_stand_in
 
 __all__ = ["Pipeline", "UnsupportedError", "recording_modules"]
@@ -50,7 +50,7 @@ class UnsupportedError(ValueError):
     """The pipeline uses a feature of DALI that the stand-in does not support."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{UNSUPPORTED} {what}; {_EXTRA}")
+        super().__init__(f"{unsupported('DALI', what)}; {_EXTRA}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,8 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from cdk_triton_local.triton.backends import unsupported
+
 __all__ = ["OnnxModel"]
 
 # Triton's data types as ONNX Runtime writes them; Triton's backend has the same table (onnxruntime_utils.cc).
@@ -38,7 +40,8 @@ class OnnxModel:
         config: the model configuration as Triton hands it to a backend (its JSON form).
 
     Raises:
-        ValueError: graph and configuration disagree, or the graph cannot be read.
+        ValueError: graph and configuration disagree, the graph cannot be read, or the stand-in does not do what the
+            model needs.
     """
 
     def __init__(self, graph: Path | bytes, config: Mapping[str, Any]) -> None:
@@ -53,10 +56,9 @@ class OnnxModel:
             self._session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # ONNX Runtime's exceptions have no common base but this
             raise ValueError(f"ONNX Runtime cannot load the graph: {error}") from error
-        self.inputs = _checked_datatypes("input", config.get("input", []), self._session.get_inputs(), all_of_them=True)
-        self.outputs = _checked_datatypes(
-            "output", config.get("output", []), self._session.get_outputs(), all_of_them=False
-        )
+        _reject_unsupported(config)
+        self.inputs = _checked_datatypes("input", config["input"], self._session.get_inputs(), all_of_them=True)
+        self.outputs = _checked_datatypes("output", config["output"], self._session.get_outputs(), all_of_them=False)
         self._strings = {name for name, kind in self.inputs.items() if kind == "TYPE_STRING"}
 
     @property
@@ -72,16 +74,23 @@ class OnnxModel:
         return results
 
 
+def _reject_unsupported(config: Mapping[str, Any]) -> None:
+    """Reject what Triton's backends add to a configuration or to a batch."""
+    for side in ("input", "output"):
+        if not config.get(side):
+            raise ValueError(
+                f"{unsupported(config['backend'], f'a config.pbtxt without any {side}')}, which this backend completes "
+                f"from the graph; write every {side} into config.pbtxt to run the model here"
+            )
+        if config.get(f"batch_{side}"):
+            raise ValueError(f"{unsupported(config['backend'], f'batch_{side}')}; run the model on an endpoint")
+
+
 def _checked_datatypes(
     side: str, configured: Sequence[Mapping[str, Any]], graph: Sequence[Any], *, all_of_them: bool
 ) -> dict[str, str]:
     types = {tensor.name: tensor.type for tensor in graph}
     result = {tensor["name"]: tensor["data_type"] for tensor in configured}
-    if not result:
-        raise ValueError(
-            f"config.pbtxt names no {side}, but ONNX Runtime on the local AWS does not complete config.pbtxt; write "
-            f"every {side} into config.pbtxt"
-        )
     for name, kind in result.items():
         if name not in types:
             raise ValueError(f"unexpected inference {side} {name!r}, allowed {side}s are: {', '.join(sorted(types))}")

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from cdk_triton.pytorch_models.naming import Naming, index_in, naming_of
+from cdk_triton_local.triton.backends import unsupported
 
 __all__ = ["TorchModel"]
 
@@ -34,7 +35,7 @@ class TorchModel:
 
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
         if config.get("sequence_batching", {}).get("state"):
-            raise ValueError("the local AWS keeps no states of sequences for the backend pytorch")
+            raise ValueError(f"{unsupported('pytorch', 'sequence_batching.state')}; run the model on an endpoint")
         try:
             with warnings.catch_warnings():  # PyTorch deprecates TorchScript, the only format that runs here
                 warnings.simplefilter("ignore", DeprecationWarning)

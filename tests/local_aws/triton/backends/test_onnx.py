@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from cdk_triton_local.triton.backends import is_lacking
 from cdk_triton_local.triton.backends.onnx_model import OnnxModel
 from cdk_triton_local.triton.backends.plan import onnx_in_plan, stand_in_plan
 
@@ -28,7 +29,7 @@ def graph(kind: int = TensorProto.FLOAT, operator: str = "Add", **attributes: An
 
 
 def config(inputs: Mapping[str, str], outputs: Mapping[str, str]) -> dict[str, Any]:
-    return {
+    return {"backend": "onnxruntime"} | {
         side: [{"name": name, "data_type": kind} for name, kind in tensors.items()]
         for side, tensors in (("input", inputs), ("output", outputs))
     }
@@ -65,13 +66,25 @@ def test_a_tensor_that_the_graph_has_not_is_rejected_in_tritons_words(inputs: An
     [
         pytest.param(AB | {"B": "TYPE_INT32"}, OUT, id="another type"),
         pytest.param({"A": "TYPE_FP32"}, OUT, id="missing input"),
-        pytest.param({}, OUT, id="no input"),
-        pytest.param(AB, {}, id="no output"),
     ],
 )
 def test_a_configuration_that_disagrees_is_rejected(messages: Messages, inputs: Any, outputs: Any) -> None:
     with messages.raises(ValueError):
         OnnxModel(graph(), config(inputs, outputs))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(config({}, OUT), id="no input"),
+        pytest.param(config(AB, {}), id="no output"),
+        pytest.param(config(AB, OUT) | {"batch_input": [{"kind": "BATCH_ELEMENT_COUNT"}]}, id="an input of the batch"),
+    ],
+)
+def test_a_model_that_only_the_backend_can_run_is_no_fault(messages: Messages, given: Any) -> None:
+    with messages.raises(ValueError) as rejected:
+        OnnxModel(graph(), given)
+    assert is_lacking(str(rejected.value))
 
 
 def test_what_is_no_graph_is_rejected(messages: Messages) -> None:

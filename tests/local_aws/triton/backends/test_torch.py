@@ -70,7 +70,7 @@ def test_texts() -> None:
         ("encoder.pt", config("x", "y"), "Method 'forward' is not defined"),
         ("optional.pt", config("x", "y"), "An input of type 'Optional"),
         ("traced.pt", config("x", "y"), "configuration expects 1 inputs, model provides 2"),
-        ("traced.pt", config("x", "y", sequence_batching={"state": [{}]}), "keeps no states"),
+        ("traced.pt", config("x", "y", sequence_batching={"state": [{}]}), "does not support sequence_batching.state"),
     ],
 )
 def test_what_is_not_loaded(file: str, given: Mapping[str, Any], words: str) -> None:
