@@ -73,6 +73,19 @@ output { name: "sum" data_type: TYPE_FP32 dims: [ 4 ] }
 """
 TORCH = Path(__file__).parents[2] / "pytorch_models" / "files" / "function.pt"
 
+SUM_CONFIG = """
+backend: "onnxruntime"
+max_batch_size: 4
+input { name: "IN" data_type: TYPE_FP32 dims: [ 1 ] }
+output { name: "OUT" data_type: TYPE_FP32 dims: [ 1 ] }
+sequence_batching {
+  oldest { max_candidate_sequences: 4 }
+  control_input { name: "START" control { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 100 ] } }
+  state { input_name: "BEFORE" output_name: "AFTER" data_type: TYPE_FP32 dims: [ 1 ]
+          initial_state { name: "zero" data_type: TYPE_FP32 dims: [ 1 ] zero_data: true } }
+}
+"""
+
 ONE_ROW = '[{"IN": {"minimum": [1, 2], "optimum": [1, 2], "maximum": [1, 2]}}]'
 
 
@@ -87,6 +100,17 @@ def add_one(profiles: str = "[]") -> bytes:
     return content
 
 
+def sum_of_sequence() -> bytes:
+    """OUT = AFTER = BEFORE + IN + START."""
+    names = ("BEFORE", "IN", "START", "OUT", "AFTER")
+    tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 1]) for name in names]
+    nodes = [helper.make_node("Sum", names[:3], ["AFTER"]), helper.make_node("Identity", ["AFTER"], ["OUT"])]
+    graph = helper.make_graph(nodes, "sum", tensors[:3], tensors[3:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    content: bytes = model.SerializeToString()
+    return content
+
+
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory, bench_in: Any, packed: Any) -> Iterator[Any]:
     bench = bench_in(tmp_path_factory.mktemp("standins"))
@@ -95,6 +119,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, bench_in: Any, packed: Any) 
         onnx=packed({"m/config.pbtxt": ONNX_CONFIG, "m/1/own.onnx": add_one()}),
         plan=packed({"m/config.pbtxt": PLAN_CONFIG, "m/1/model.plan": stand_in_plan(add_one())}),
         profiles=packed({"m/config.pbtxt": PLAN_CONFIG, "m/1/model.plan": stand_in_plan(add_one(ONE_ROW))}),
+        sum=packed({"m/config.pbtxt": SUM_CONFIG, "m/1/model.onnx": sum_of_sequence()}),
         forest=packed({"m/config.pbtxt": FOREST_CONFIG, "m/1/xgboost.ubj": (CORPUS / FOREST).read_bytes()}),
         dali=packed({"m/config.pbtxt": DALI_CONFIG, "m/1/dali.py": DALI_PY}),
         missing=packed({"m/config.pbtxt": f'backend: "openvino" {TENSORS}', "m/1/model.xml": "<net/>"}),
@@ -117,6 +142,21 @@ def test_a_graph_answers_under_its_own_backends_name(messages: Messages, fleet: 
     assert fleet.answer("fleet", 1.0, 2.0, model=model) == [2.0, 3.0]
     (line,) = introductions(fleet, backend)  # not one per request
     messages.record("log", line)
+
+
+def test_sequences_keep_their_implicit_state(fleet: Any) -> None:
+    """Two at a time, the first of which begins again without an end."""
+    found: dict[int | str, list[float]] = {7: [], "eight": []}
+    for number in range(6):
+        for sequence, sums in found.items():
+            tensor = {"name": "IN", "shape": [1, 1], "datatype": "FP32", "data": [len(str(sequence))]}
+            ends = number == 5 or (number == 2 and sequence == "eight")
+            parameters = {"sequence_id": sequence, "sequence_start": number in (0, 3), "sequence_end": ends}
+            body = json.dumps({"inputs": [tensor], "parameters": parameters}).encode()
+            response = fleet.send("fleet", body, model="sum")
+            assert response.status == 200, response.body
+            sums += json.loads(response.body)["outputs"][0]["data"]
+    assert found == {7: [101, 102, 103] * 2, "eight": [105, 110, 115] * 2}
 
 
 def test_a_tree_model_answers_with_the_predictions_of_its_framework(messages: Messages, fleet: Any) -> None:

@@ -57,9 +57,14 @@ class OnnxModel:
         except Exception as error:  # ONNX Runtime's exceptions have no common base but this
             raise ValueError(f"ONNX Runtime cannot load the graph: {error}") from error
         _reject_unsupported(config)
-        self.inputs = _checked_datatypes("input", config["input"], self._session.get_inputs(), all_of_them=True)
+        sequences = config.get("sequence_batching", {})
+        of_server = {each["name"] for each in sequences.get("control_input", [])}
+        of_server |= {each["input_name"] for each in sequences.get("state", [])}
+        inputs = self._session.get_inputs()
+        callers = [tensor for tensor in inputs if tensor.name not in of_server]
+        self.inputs = _checked_datatypes("input", config["input"], callers, all_of_them=True)
         self.outputs = _checked_datatypes("output", config["output"], self._session.get_outputs(), all_of_them=False)
-        self._strings = {name for name, kind in self.inputs.items() if kind == "TYPE_STRING"}
+        self._strings = {tensor.name for tensor in inputs if tensor.type == _TYPES["TYPE_STRING"]}
 
     @property
     def metadata(self) -> Mapping[str, str]:
@@ -106,4 +111,5 @@ def _checked_datatypes(
 
 
 def _text(tensor: NDArray[Any]) -> NDArray[Any]:
-    return np.array([value.decode() for value in tensor.reshape(-1)], dtype=object).reshape(tensor.shape)
+    texts = [value if isinstance(value, str) else value.decode() for value in tensor.reshape(-1)]  # str in a state
+    return np.array(texts, dtype=object).reshape(tensor.shape)

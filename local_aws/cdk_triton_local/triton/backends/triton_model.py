@@ -12,6 +12,8 @@ import numpy as np
 import triton_python_backend_utils as pb  # provided by the stub
 from numpy.typing import NDArray
 
+from cdk_triton_local.triton.backends.implicit_state import ImplicitState
+
 __all__ = ["StandIn"]
 
 
@@ -24,7 +26,8 @@ class StandIn(ABC):
     def initialize(self, args: Mapping[str, str]) -> None:
         """Load the model; called by Triton."""
         self.config: dict[str, Any] = json.loads(args["model_config"])
-        self._can_batch = self.config["max_batch_size"] > 0
+        self._state = ImplicitState(self.config)
+        self._can_batch = self.config["max_batch_size"] > 0 and not self._state.outputs
         directory = Path(args["model_repository"]) / args["model_version"]
         try:
             stands_for = self.load(directory)
@@ -51,12 +54,16 @@ class StandIn(ABC):
         """The tensors named `outputs`, in this order, for the given inputs."""
 
     def _answer(self, request: Any, tensors: Mapping[str, NDArray[Any]]) -> Any:
-        names = request.requested_output_names()
+        wanted = request.requested_output_names()
+        names = list({*wanted, *self._state.outputs})
         try:
-            values = self.compute(tensors, names)
+            values = self.compute({**tensors, **self._state.before(request)}, names)
         except Exception as error:  # the model's own failure is the caller's, not the stub's
             return _failure(error)
-        return pb.InferenceResponse([pb.Tensor(name, value) for name, value in zip(names, values, strict=True)])
+        by_name = dict(zip(names, values, strict=True))
+        if self._state.outputs:
+            self._state.after(request, by_name)
+        return pb.InferenceResponse([pb.Tensor(name, by_name[name]) for name in wanted])
 
     def _answer_together(
         self, requests: Sequence[Any], tensors: Mapping[str, NDArray[Any]], sizes: list[int]

@@ -116,6 +116,8 @@ def test_strings_travel_as_bytes() -> None:
     model = OnnxModel(graph(TensorProto.STRING, "Concat", axis=0), config(typed, {"OUT": "TYPE_STRING"}))
     [result] = model.run({"A": np.array([["grün".encode()]], object), "B": np.array([[b""]], object)}, ["OUT"])
     assert result.tolist() == [["grün"], [""]]
+    [result] = model.run({"A": result, "B": result}, ["OUT"])  # as the state of a sequence does
+    assert result.tolist() == [["grün"], [""]] * 2
 
 
 def test_a_plan_holds_its_graph() -> None:
