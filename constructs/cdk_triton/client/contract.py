@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton._wording import did_you_mean, in_words, quoted
 from cdk_triton.client.options import listed
-from cdk_triton.client.tensors import as_numbers, datatype_of, numpy_type
+from cdk_triton.client.tensors import as_numbers, datatype_of, no_tensor, numpy_type
 from cdk_triton.errors import ConfigurationError, InvocationError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class TensorContract:
         except OverflowError as error:
             raise self._misfit(str(error), f"give values of {self.datatype}") from error
         except ValueError as error:
-            raise self._misfit(str(error).rstrip("."), "give rows of the same length") from error
+            raise no_tensor(self.name, value) from error
         return self._without_loss(array)
 
     def _misfit(self, reason: str, fix: str) -> ConfigurationError:

@@ -18,7 +18,7 @@ from cdk_triton.client.identifiers import request_id_of
 from cdk_triton.client.payload import InferenceResult, custom_parameters, given_parameters
 from cdk_triton.client.runtime import model_error
 from cdk_triton.client.scheduling import ARGUMENTS
-from cdk_triton.client.tensors import BINARY_ONLY, as_array, as_numbers, datatype_of, json_values, numpy_type
+from cdk_triton.client.tensors import BINARY_ONLY, as_array, as_numbers, datatype_of, json_values, no_tensor, numpy_type
 from cdk_triton.errors import ConfigurationError, InvocationError
 
 if TYPE_CHECKING:
@@ -168,9 +168,7 @@ def _array(name: str, value: Any) -> npt.NDArray[Any]:
         except OverflowError as error:
             raise ConfigurationError(f"input '{name}' cannot be sent: {error}; give values of one type") from error
         except ValueError as error:
-            raise ConfigurationError(
-                f"input '{name}' is not a tensor: its rows differ in shape ({error}); give each row the same shape"
-            ) from error
+            raise no_tensor(name, value) from error
         if array.dtype.kind in "biuf":
             return array
     return as_array(name, value)

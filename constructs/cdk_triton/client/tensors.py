@@ -39,6 +39,7 @@ __all__ = [
     "decode_tensor",
     "encode_tensor",
     "json_values",
+    "no_tensor",
     "numpy_type",
 ]
 
@@ -254,9 +255,39 @@ def _from_lists(name: str, value: Sequence[Any]) -> npt.NDArray[np.object_]:
     try:
         return np.array(value, dtype=object)
     except ValueError as error:
-        raise ConfigurationError(
-            f"input '{name}' is not a tensor: its rows differ in shape ({error}); give each row the same shape"
-        ) from error
+        raise no_tensor(name, value) from error
+
+
+def no_tensor(name: str, rows: Any) -> ConfigurationError:
+    """Return the error about rows that numpy cannot join, or that an array of objects holds.
+
+    Args:
+        name: the tensor's name.
+        rows: lists or arrays.
+    """
+    shapes = _shapes(rows)
+    if len(shapes) == 1:
+        return ConfigurationError(
+            f"input '{name}' is an array of objects whose elements have the shape {shapes[0]}, which is not a tensor: "
+            "join the elements with numpy.stack(elements)"
+        )
+    return ConfigurationError(
+        f"input '{name}' is not a tensor, because its rows have different shapes, such as {shapes[0]} and {shapes[1]}: "
+        "pad the rows to one shape, or send a request for each"
+    )
+
+
+def _shapes(rows: Iterable[Any]) -> list[str]:
+    """The different shapes of the rows, or of the rows in the first row that has no shape itself."""
+    import numpy as np
+
+    found: dict[str, None] = {}
+    for row in rows:
+        try:
+            found[str(list(np.shape(row)))] = None
+        except ValueError:
+            return _shapes(row)
+    return list(found)
 
 
 def json_values(name: str, array: npt.NDArray[Any], *, for_bytes: str = "use binary=True") -> list[Any]:
@@ -296,7 +327,7 @@ def _length_prefixed(name: str, array: npt.NDArray[Any]) -> bytes:
         if isinstance(element, str):
             element = _utf8(name, element)
         elif not isinstance(element, bytes):
-            raise _not_text(name, element)
+            raise _not_text(name, element, elements)
         append(pack(len(element)))
         append(element)
     return b"".join(parts)
@@ -332,7 +363,7 @@ def _json_texts(name: str, array: npt.NDArray[Any], for_bytes: str) -> list[str]
         if isinstance(element, str):
             _utf8(name, element)
         elif not isinstance(element, bytes):
-            raise _not_text(name, element)
+            raise _not_text(name, element, texts)
         else:
             try:
                 texts[number] = element.decode()
@@ -352,7 +383,11 @@ def _utf8(name: str, text: str) -> bytes:
         ) from error
 
 
-def _not_text(name: str, element: object) -> ConfigurationError:
+def _not_text(name: str, element: object, elements: list[Any]) -> ConfigurationError:
+    import numpy as np
+
+    if isinstance(element, list | tuple | np.ndarray):
+        return no_tensor(name, elements)
     # tritonclient would send str(element), so that None arrives as the text "None".
     return ConfigurationError(
         f"input '{name}' has a value of type {type(element).__name__}, but a list or an array of objects may hold "
