@@ -149,6 +149,21 @@ def test_binary_tensors_travel_both_ways(runtime: Any) -> None:
     assert np.array_equal(received.as_numpy("OUT"), np.arange(6).reshape(2, 3) + 1)
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0.1, "The document root must not be followed by other values"),
+        (1.0, "unexpected size for input '"),  # the tensor begins with a zero, which ends JSON
+    ],
+)
+def test_a_binary_body_without_the_size_of_its_json_is_on_the_page(runtime: Any, value: float, words: str) -> None:
+    tensor = InferInput("IN", [1, 3], "FP32").set_data_from_numpy(np.full((1, 3), value, np.float32))
+    content, _ = InferenceServerClient.generate_request_body([tensor])
+    error = refused(runtime, TargetModel="one.tar.gz", Body=content, ContentType="application/octet-stream")
+    assert words in str(error)
+    assert words in (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()
+
+
 def test_requests_of_many_clients_keep_apart(runtime: Any) -> None:
     results: dict[int, list[float]] = {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
 __all__ = ["Body", "read_body", "tensor"]
 
 _KNOWN = {"id", "inputs", "outputs", "parameters"}
-_FORM = '{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}'
+_TENSOR = '{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}'
+# What JSON has for a datatype; the server compares the types too (http_server.cc, ReadDataFromJsonHelper).
+_NUMBERS = ((int, float), "numbers")
+_VALUES: Mapping[str, tuple[tuple[type, ...], str]] = {"BOOL": ((bool,), "true or false"), "BYTES": ((str,), "text")}
+_OUTPUT = '{"name": "y"}'
+_FORM = f'{{"inputs": [{_TENSOR}]}}'
 
 
 @dataclass(frozen=True)
@@ -109,27 +115,58 @@ def read_body(file: str) -> Body:
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{name} is not JSON ({error}): write a KServe body, such as {_FORM}") from error
+        raise ConfigurationError(_no_json(name, content, error)) from error
+    if isinstance(document, dict) and "instances" in document:
+        raise ConfigurationError(
+            f"{name} has the member 'instances', as a request to TensorFlow Serving has: write a KServe body, such as "
+            f"{_FORM}"
+        )
     if not isinstance(document, dict) or not isinstance(document.get("inputs"), list):
         raise ConfigurationError(f"{name} has no list 'inputs': write a KServe body, such as {_FORM}")
     if unknown := sorted(set(document) - _KNOWN):
         raise ConfigurationError(f"{name} has the member {quoted(unknown[0])}, which a KServe body does not have")
+    parameters = document.get("parameters", {})
+    if not isinstance(parameters, dict):
+        raise ConfigurationError(f"{name} has the 'parameters' {quoted(parameters)}: write an object, such as {{}}")
+    parameters = dict(parameters)
+    timeout = _whole(parameters, "timeout", " of microseconds")
+    return Body(
+        [_input(each, name) for each in document["inputs"]],
+        _outputs(document.get("outputs", []), name),
+        str(document.get("id", "")),
+        priority=_whole(parameters, "priority", ", such as 1"),
+        queue_timeout_seconds=None if timeout is None else timeout / 1e6,
+        step=_step(parameters),
+        parameters=parameters,
+    )
+
+
+def _no_json(name: str, content: bytes, error: Exception) -> str:
+    """What a file is instead."""
+    text = content.decode(errors="surrogateescape")
     try:
-        parameters = dict(document.get("parameters", {}))
-        timeout = _whole(parameters, "timeout", " of microseconds")
-        return Body(
-            [_input(each, name) for each in document["inputs"]],
-            tuple(str(each["name"]) for each in document.get("outputs", [])),
-            str(document.get("id", "")),
-            priority=_whole(parameters, "priority", ", such as 1"),
-            queue_timeout_seconds=None if timeout is None else timeout / 1e6,
-            step=_step(parameters),
-            parameters=parameters,
+        end = json.JSONDecoder().raw_decode(text)[1]
+    except (ValueError, RecursionError):
+        end = 0
+    if "binary_data_size" in text[:end]:
+        size = len(text[:end].encode(errors="surrogateescape"))
+        return (
+            f"{name} is a request with binary tensors after {size:,} bytes of JSON, but only JSON can be read here: "
+            "give each tensor as --input NAME=@FILE, or send the file with boto3 and a content type that has "
+            f"json-header-size={size}"
         )
-    except (TypeError, KeyError, AttributeError, ValueError) as error:
-        if isinstance(error, ConfigurationError):
-            raise
-        raise ConfigurationError(f"{name} is not a KServe body ({error!r}): write {_FORM}") from error
+    if isinstance(error, UnicodeDecodeError):
+        return f"{name} is not text in UTF-8, so it is not JSON: give the file as --input NAME=@FILE, or write {_FORM}"
+    return f"{name} is not JSON ({error}): write a KServe body, such as {_FORM}"
+
+
+def _outputs(members: Any, name: str) -> tuple[str, ...]:
+    if not isinstance(members, list):
+        raise ConfigurationError(f"{name} has the 'outputs' {quoted(members)}: write a list of objects with a name")
+    for each in members:
+        if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+            raise ConfigurationError(f"{name} has the output {quoted(each)}: write an object, such as {_OUTPUT}")
+    return tuple(each["name"] for each in members)
 
 
 def _whole(parameters: dict[str, Any], name: str, form: str) -> int | None:
@@ -183,28 +220,48 @@ def _converted(values: npt.NDArray[Any], datatype: str) -> npt.NDArray[Any]:
     return np.ascontiguousarray(values, dtype=wanted)
 
 
-def _input(member: Mapping[str, Any], name: str) -> InferInput:
+def _input(member: Any, file: str) -> InferInput:
+    if not isinstance(member, dict) or not isinstance(member.get("name"), str):
+        raise ConfigurationError(
+            f"{file} has the input {quoted(member)}: write an object with a name, such as {_TENSOR}"
+        )
+    name = member["name"]
     if member.get("parameters"):
         raise ConfigurationError(
-            f"{name} has parameters at the input {quoted(member['name'])}, such as the size of binary data: give plain "
-            "JSON, or --input NAME=@FILE"
+            f"{file} has parameters at the input {quoted(name)}, such as the size of binary data: give plain JSON, or "
+            "--input NAME=@FILE"
         )
-    datatype, shape = member["datatype"], tuple(int(size) for size in member["shape"])
+    if missing := [each for each in ("datatype", "shape", "data") if each not in member]:
+        raise ConfigurationError(f"{file} has no '{missing[0]}' of the input {quoted(name)}: write {_TENSOR}")
+    datatype, shape = member["datatype"], member["shape"]
     if datatype not in DATATYPES:
-        raise ConfigurationError(f"{name} has the datatype {quoted(datatype)}: write one of {', '.join(DATATYPES)}")
-    if datatype == "BYTES":
-        flat = np.array([str(each).encode() for each in _flat(member["data"])], dtype=object)
-    else:
-        flat = np.array(list(_flat(member["data"])))
-    if flat.size != np.prod(shape, dtype=np.int64):
+        raise ConfigurationError(f"{file} has the datatype {quoted(datatype)}: write one of {', '.join(DATATYPES)}")
+    if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
         raise ConfigurationError(
-            f"{name} has {flat.size:,} value{'s' * (flat.size != 1)} for the input '{member['name']}', whose shape is "
-            f"{list(shape)}: give as many values as the shape has"
+            f"{file} has the shape {quoted(shape)} of the input {quoted(name)}: write a list of whole numbers, such as "
+            "[1, 4], without -1"
         )
-    return tensor(str(member["name"]), datatype, flat.reshape(shape))
+    values = _flat(member["data"])
+    if len(values) != math.prod(shape):
+        raise ConfigurationError(
+            f"{file} has {len(values):,} value{'s' * (len(values) != 1)} for the input {quoted(name)}, whose shape is "
+            f"{shape}: give as many values as the shape has"
+        )
+    kinds, form = _VALUES.get(datatype, _NUMBERS)
+    for value in values:
+        if type(value) not in kinds:
+            if isinstance(value, dict) and "b64" in value:
+                form = f"text, or give the bytes as --input {name}=@FILE, because Triton does not decode b64"
+            raise ConfigurationError(
+                f"{file} has the value {quoted(value)} of the input {quoted(name)}, whose datatype is {datatype}: "
+                f"write {form}"
+            )
+    flat = np.array(values, dtype=object if datatype == "BYTES" else None)
+    return tensor(name, datatype, flat.reshape(shape))
 
 
 def _flat(data: Any) -> list[Any]:
-    if not isinstance(data, list):
-        return [data]
-    return [value for each in data for value in _flat(each)]
+    values = [data]
+    while any(isinstance(each, list) for each in values):
+        values = [value for each in values for value in (each if isinstance(each, list) else [each])]
+    return values

@@ -369,6 +369,7 @@ CASES = {
     "a pickled array": ["image", "--input", "IMAGE=@pickled.npy"],
     "no JSON": ["image", "--data", "no.json"],
     "a body of another form": ["image", "--data", "list.json"],
+    "a binary body": ["image", "--data", "body.bin"],
     "too few values": ["image", "--data", "short.json"],
 }
 
@@ -380,6 +381,7 @@ def test_a_request_that_cannot_be_meant_is_one_sentence_and_is_not_sent(
     monkeypatch.chdir(tmp_path)
     np.save("pickled.npy", np.array([{}], dtype=object))
     Path("no.json").write_text("no")
+    Path("body.bin").write_bytes(b'{"inputs": [{"parameters": {"binary_data_size": 1}}]}\xff')
     Path("list.json").write_text("[]")
     Path("short.json").write_text('{"inputs": [{"name": "x", "datatype": "FP32", "shape": [2], "data": [1]}]}')
 
