@@ -67,7 +67,7 @@ def test_a_rule_gives_an_error_or_a_warning(checkout: Path) -> None:
     ("code", "area", "package", "module"),
     [
         ("CT119", "files", "checks/files", "model_files"),
-        ("CT299", "configuration", "checks/configuration", "sequences"),
+        ("CT399", "ensembles", "checks/ensembles", "queues"),
         ("CT119", "onnx_models", "onnx_models/rules", "models"),
         ("CT119", "python_models", "python_models/rules", "paths"),
         ("CT799", "tensorrt_models", "tensorrt_models/rules", "plans"),
@@ -90,7 +90,7 @@ def test_a_module_of_rules_takes_one_more(checkout: Path, code: str, area: str, 
     ("code", "area", "title"),
     [
         pytest.param("CT101", "files", TITLE, id="taken"),
-        pytest.param("CT299", "files", TITLE, id="another area"),
+        pytest.param("CT399", "files", TITLE, id="another area"),
         pytest.param("CT1", "files", TITLE, id="no code"),
         pytest.param("CT119", "files", "short", id="a short title"),
     ],
