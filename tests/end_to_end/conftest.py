@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--mixes", type=int, metavar="N", help="how many random mixes of faults are injected")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The seeds of random mixes of faults: always the same thirty, or other ones each time."""
+    if "seed" in metafunc.fixturenames:
+        mixes = metafunc.config.getoption("mixes", default=None)
+        first = 0 if mixes is None else time.time_ns()
+        metafunc.parametrize("seed", range(first, first + (mixes or 30)))
 
 
 @pytest.fixture(scope="module", autouse=True)

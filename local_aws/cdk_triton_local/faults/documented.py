@@ -31,7 +31,7 @@ _LONGER_THAN_A_CLIENT: Final = 6
 """More errors than a client of a function makes attempts (`lambda/artifacts/clients.py`), so that a poll fails."""
 
 _PROPAGATION_SECONDS: Final = 120
-"""AWS gives no bound. A handler repeats a call that is denied for three minutes."""
+"""AWS gives no bound. A handler repeats a call that is denied for three minutes after the beginning of its request."""
 
 _WRITES: Final = {
     "s3": frozenset(

@@ -53,7 +53,7 @@ class Rejection:
         is_lasting: whether all further calls get the last error.
         is_of_caller: whether all operations of a caller count as one, instead of each operation separately.
         applies: whether a call counts.
-        seconds: how long after the first call of its caller; later calls succeed.
+        seconds: how long after a function was invoked first; later calls succeed.
         required: the actions that a role, which the call passes to a service, has to be allowed; a role that has them
             is accepted.
         is_unscoped: whether the role has to be allowed these on every resource, without a condition.

@@ -56,7 +56,7 @@ class Faults:
         if foreign := sorted({*self.names} - {*fault_names()}):
             raise LocalError(f"there is no fault {foreign[0]!r}; the faults are {', '.join(fault_names())}")
         self._faults = [fault for fault in FAULTS if fault.name in self.names]
-        self._first_calls: dict[str, float] = {}
+        self._began: float | None = None
         self._planned: dict[tuple[Any, ...], list[ServiceError | None]] = {}
         self._lock = threading.Lock()
 
@@ -68,7 +68,8 @@ class Faults:
         if call.principal == ITSELF:
             return None
         with self._lock:
-            self._first_calls.setdefault(call.principal, self.now())
+            if self._began is None and call.operation == "Invoke":
+                self._began = self.now()
             for fault in self._faults:
                 for number, rejection in enumerate(fault.rejections):
                     if self._counts(rejection, call) and (error := self._next(fault, number, rejection, call)):
@@ -112,7 +113,7 @@ class Faults:
             and callers[rejection.callers]
             and rejection.applies(call)
             and not self._is_allowed(rejection, call)
-            and self.now() - self._first_calls[call.principal] <= rejection.seconds
+            and (self._began is None or self.now() - self._began <= rejection.seconds)
         )
 
     def _is_allowed(self, rejection: Rejection, call: Call) -> bool:
