@@ -3,12 +3,15 @@
 The handlers, the machine of the publisher and tritonserver are the real ones. Stand-ins: one tritonserver, of release
 24.09, serves both releases, and `trtexec` and the GPU of builds are stand-ins too. So the test shows which ensembles
 answer and when, and nothing about the releases themselves.
+
+LONG=1 pytest tests/end_to_end/test_platform_change.py    fifty ensembles instead of ten
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -34,6 +37,7 @@ HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"
 PROGRAM = Path(sysconfig.get_path("scripts")) / "cdk-triton"
 ASSETS = "assets"
+ENSEMBLES = 50 if os.environ.get("LONG") else 10
 BUILT = 2
 """Ensembles that a build makes; the others are packed."""
 PAUSE = 0.5
@@ -67,12 +71,12 @@ def name_of(number: int) -> str:
 class Client:
     """Callers of every ensemble, one after the other, until the end; each answer is compared with what it has to be."""
 
-    def __init__(self, ensembles: int) -> None:
+    def __init__(self) -> None:
         # Nothing is sent again, so that every error is seen.
         config = Config(retries={"total_max_attempts": 1}, read_timeout=120)
         runtime = boto3.client("sagemaker-runtime", config=config)
         self._client = TritonClient.from_parameters("/serving", runtime, max_age=MAX_AGE)
-        self._ensembles = range(ensembles)
+        self._ensembles = range(ENSEMBLES)
         self._numbers = itertools.cycle(self._ensembles)
         self._answered, self._lock, self._ends = dict[int, float](), threading.Lock(), threading.Event()
         self.faults: list[str] = []
@@ -187,9 +191,9 @@ class Account:
         return str(stack["StackStatus"])
 
 
-def write_tenants(directory: Path, ensembles: int) -> None:
+def write_tenants(directory: Path) -> None:
     """The repositories: most are packed, some are built. Each adds its number to a request."""
-    for number in range(ensembles):
+    for number in range(ENSEMBLES):
         root = directory / name_of(number)
         if number < BUILT:
             write_network(root, "Add", number)
@@ -212,33 +216,32 @@ def with_room_for(models: int, aws: LocalAws) -> TritonHost:
 
 
 @contextmanager
-def deployed(directory: Path, ensembles: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+def deployed(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     subprocess.run([sys.executable, HERE / "platform_app" / "app.py", ASSETS, directory / "assemblies"], check=True)
-    with LocalAws(directory / "aws", host_factory=partial(with_room_for, ensembles + 1)) as aws:
+    with LocalAws(directory / "aws", host_factory=partial(with_room_for, ENSEMBLES + 1)) as aws:
         for name, value in aws.environment().items():
             monkeypatch.setenv(name, value)
         monkeypatch.delenv("AWS_PROFILE", raising=False)
-        monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # of the other number of ensembles
+        monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # of another local AWS
         aws.client("s3").create_bucket(Bucket=ASSETS)
         yield Account(aws, directory / "assemblies")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("ensembles", [10, pytest.param(50, marks=pytest.mark.long)])
 def test_every_call_is_answered_while_the_release_of_published_ensembles_changes(
-    ensembles: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_tenants(tmp_path / "tenants", ensembles)
-    with deployed(tmp_path, ensembles, monkeypatch) as account:
+    write_tenants(tmp_path / "tenants")
+    with deployed(tmp_path, monkeypatch) as account:
         assert account.deploy("first")[0] == 0
         status, text = account.fleet("publish", tmp_path / "tenants")
-        assert (status, text.splitlines()[-1]) == (0, f"{ensembles} published"), text
-        with Client(ensembles) as client:
+        assert (status, text.splitlines()[-1]) == (0, f"{ENSEMBLES} published"), text
+        with Client() as client:
             # Too early: nothing is published for the new release.
             status, text = account.deploy("early")
             assert status == 1
-            assert f"{ensembles} live ensembles are not published for the new platform 26.05-a10g;" in text
+            assert f"{ENSEMBLES} live ensembles are not published for the new platform 26.05-a10g;" in text
             assert "(not published: tenant-00," in text
             assert f"cdk-triton fleet publish --all {' '.join(FOR_NEXT + FLEET)}" in text
             assert (account.status(), account.platform()) == ("UPDATE_ROLLBACK_COMPLETE", "25.09-a10g")
@@ -246,7 +249,7 @@ def test_every_call_is_answered_while_the_release_of_published_ensembles_changes
 
             assert account.deploy("prepared")[0] == 0
             status, text = account.fleet("publish", "--all", *FOR_NEXT)
-            assert (status, text.splitlines()[-1]) == (0, f"{ensembles} published"), text
+            assert (status, text.splitlines()[-1]) == (0, f"{ENSEMBLES} published"), text
             assert account.platform() == "25.09-a10g"
             # One that the rollback cannot find on the platform before.
             alone = tmp_path / "alone.json"
@@ -275,7 +278,7 @@ def test_every_call_is_answered_while_the_release_of_published_ensembles_changes
 
             # The running client follows the catalogue, and does not need the one before.
             client.names_are_read_again()
-            assert account.delete_catalogue("25.09-a10g") == ensembles
+            assert account.delete_catalogue("25.09-a10g") == ENSEMBLES
             client.names_are_read_again()
             client.everything_answers()
         assert client.faults == []
