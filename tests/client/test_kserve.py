@@ -122,6 +122,30 @@ def test_values_may_be_nested_in_any_way(tmp_path: Path) -> None:
     assert found.outputs == ("y",)
 
 
+@pytest.mark.parametrize(
+    ("datatype", "values"),
+    [
+        ("UINT64", [12345678901234567891, 5]),
+        ("UINT64", [2**64 - 1, 1]),
+        ("INT64", [-5, 2**53 + 1]),
+    ],
+)
+def test_no_digit_of_an_integer_is_lost(tmp_path: Path, datatype: str, values: list[int]) -> None:
+    tensor = {"name": "x", "datatype": datatype, "shape": [2], "data": values}
+    (found,) = body_of(tmp_path, {"inputs": [tensor]}).inputs
+    body, size = InferenceServerClient.generate_request_body([found])
+    assert np.frombuffer(body[size:], datatype.lower()).tolist() == values
+
+
+@pytest.mark.parametrize(
+    ("datatype", "shape", "data"), [("INT64", [2], [2**63, 1]), ("FP32", [1] * 70, [1.0]), ("INT64", [0, 2**62], [])]
+)
+def test_what_no_tensor_holds_is_one_sentence(tmp_path: Path, datatype: str, shape: list[int], data: list[Any]) -> None:
+    tensor = {"name": "x", "datatype": datatype, "shape": shape, "data": data}
+    with pytest.raises(ConfigurationError, match="'x'"):
+        body_of(tmp_path, {"inputs": [tensor]})
+
+
 @pytest.mark.parametrize("values", [[1.0, 2.0], [np.nan, -1.5]], ids=["ASCII", "not UTF-8"])
 def test_a_binary_body_is_named_with_the_length_of_its_json(
     tmp_path: Path, messages: Messages, monkeypatch: pytest.MonkeyPatch, values: list[float]

@@ -16,7 +16,7 @@ from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
 from cdk_triton._wording import quoted
 from cdk_triton.client.scheduling import SequenceStep, check_sequence_id
-from cdk_triton.client.tensors import DATATYPES, decode_tensor, encode_tensor
+from cdk_triton.client.tensors import DATATYPES, as_numbers, decode_tensor, encode_tensor
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _converted(values: npt.NDArray[Any], datatype: str) -> npt.NDArray[Any]:
         limits = np.iinfo(wanted)
         if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
             raise ValueError("a value is not a whole number")
-        if values.min() < limits.min or values.max() > limits.max:
+        if int(values.min()) < limits.min or int(values.max()) > limits.max:  # numpy compares UINT64 as FP64
             raise ValueError(
                 f"its values are {values.min()} to {values.max()}, but the type holds {limits.min} to {limits.max}; "
                 "give values that the type holds"
@@ -256,8 +256,17 @@ def _input(member: Any, file: str) -> InferInput:
                 f"{file} has the value {quoted(value)} of the input {quoted(name)}, whose datatype is {datatype}: "
                 f"write {form}"
             )
-    flat = np.array(values, dtype=object if datatype == "BYTES" else None)
-    return tensor(name, datatype, flat.reshape(shape))
+    return tensor(name, datatype, _array(values, member, file))
+
+
+def _array(values: list[Any], member: Mapping[str, Any], file: str) -> npt.NDArray[Any]:
+    try:
+        flat = np.array(values, dtype=object) if member["datatype"] == "BYTES" else as_numbers(values)
+        return flat.reshape(member["shape"])
+    except (ValueError, OverflowError) as error:
+        raise ConfigurationError(
+            f"{file} has the input {quoted(member['name'])}, which is no tensor: {error}"
+        ) from error
 
 
 def _flat(data: Any) -> list[Any]:
