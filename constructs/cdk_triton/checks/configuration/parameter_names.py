@@ -108,7 +108,8 @@ def placeholder(context: CheckContext) -> Iterator[Problem]:
 
     Limits:
         The rule checks the parameters of Python models whose name ends in a word such as `name`, `dir` or `path`. It
-        skips a placeholder that stands in the Python code too, because the code then expects it.
+        skips a model whose code has the placeholder, or handles placeholders: it has the text `'${'`, or calls
+        `expandvars` or `Template`.
     """
     for each in configured(context):
         if known_backend(context, each.model) != "python":
@@ -124,5 +125,6 @@ def placeholder(context: CheckContext) -> Iterator[Problem]:
 
 
 def _is_expected(placeholder: str, model: Model) -> bool:
+    handles = re.compile(rb"""['"]\$\{['"]|\bexpandvars\b|\bTemplate\(|""" + re.escape(placeholder).encode())
     sources = (file.source for file in model.files if file.path.suffix == ".py")
-    return any(placeholder.encode() in source.read_bytes() for source in sources)
+    return any(handles.search(source.read_bytes()) for source in sources)

@@ -200,8 +200,16 @@ def unwritten_tensor(loose: LooseEnds) -> Iterator[Problem]:
             _not_written(loose, tensor.name, is_cause=is_cause),
             _SAME_NAME
             if partner is not None
-            else fix_of_lost_output(loose.ensemble)
-            or f"map an output of an earlier step to {tensor.name!r}, or declare it as an input of the ensemble",
+            else "; or ".join(
+                filter(
+                    None,
+                    [
+                        fix_of_lost_output(loose.ensemble),
+                        f"map an output of an earlier step to {tensor.name!r}, or declare it as an input of the "
+                        "ensemble",
+                    ],
+                )
+            ),
         )
 
 
