@@ -130,7 +130,7 @@ def test_a_command_that_is_interrupted_while_it_starts_an_execution_leads_to_it(
     started, is_followed, invoke = len(account.executions()), threading.Event(), LambdaRuntime.invoke
 
     def held(runtime: LambdaRuntime, function: str, event: Any) -> Any:
-        is_followed.wait()  # or the execution might end before the second command
+        assert is_followed.wait(60)  # or the execution might end before the second command
         return invoke(runtime, function, event)
 
     def interrupted(*arguments: Any) -> None:

@@ -208,7 +208,7 @@ def _compared(request: RequestEntry, asked: Sequence[str], answer: Answer) -> Ma
     found = read_tensors(answer.body, answer.content_type)
     for name in asked:
         if name not in found:  # the server says nothing of it
-            return {"reason": f"{lacking(name, found)}: the model returns no tensor of this name"}
+            return {"reason": f"{lacking(name, found)}: the model has returned no tensor of this name"}
     expected: dict[str, Tensor] | None = None
     if request.expected is not None:
         try:

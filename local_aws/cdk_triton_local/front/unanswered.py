@@ -31,6 +31,7 @@ def unanswered(services: Collection[str] | None) -> str:
         return ""
     signed = "|".join(sorted(re.escape(_SIGNED.get(each, each)) for each in services))
     others = [rf"(?!{_INVOCATION}).*? Credential=(?:[^/]+/){{3}}(?!(?:{signed})/)[^/]+/aws4_request"]
+    others += [rf"[A-Z]+ [^ ]*[?&]X-Amz-Credential=(?:[^&% ]+%2F){{3}}(?!(?:{signed})%2F)[^&% ]+%2Faws4_request"]
     others += [] if "s3" in services else [rf"PUT {MAILBOX}"]
     others += [] if "sagemaker.runtime" in services else [_INVOCATION]
     return f"(?s:{'|'.join(others)})"

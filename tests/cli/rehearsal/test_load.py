@@ -285,11 +285,20 @@ def test_a_random_request_fits_the_model_that_is_served(
     assert (found["reason"], [each["name"] for each in found["requests"]]) == (None, asked)
 
 
-def test_a_random_request_asks_for_every_output(run: Any, repository: Callable[..., Path]) -> None:
+@pytest.mark.parametrize(("entry", "fails"), [("ens", True), ("model", False)])
+def test_a_random_request_asks_for_every_output_of_an_ensemble(
+    run: Any, repository: Callable[..., Path], entry: str, fails: bool
+) -> None:
     root = repository(execute="answers.append(pb_utils.InferenceResponse([pb_utils.Tensor('y', x)])); continue")
     (root / "cdk-triton.toml").unlink()
-    found = rehearsed(run("validate", root, "--load", "--format", "json"))
-    assert found["reason"].startswith("a random request: the answer lacks the output 'label', and has 'y': ")
+    (root / "ens/1").mkdir(parents=True)
+    texts = 'output { name: "texts" data_type: TYPE_STRING dims: 1 }'
+    step = 'output_map { key: "label" value: "texts" } output_map'
+    (root / "ens/config.pbtxt").write_text(texts + ENSEMBLE.replace("output_map", step))
+    found = rehearsed(run("validate", root, "--load", "--format", "json", "--default-model", entry))
+    reason = "a random request: the answer lacks the output 'texts', and has 'a': the model has returned no tensor"
+    assert (found["reason"] or "").startswith(reason if fails else "") is True
+    assert (found["reason"] is not None) is fails
 
 
 def test_a_model_that_hangs_is_given_up(

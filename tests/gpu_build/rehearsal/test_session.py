@@ -95,7 +95,7 @@ SENT_AT_ONCE = "self.count = getattr(self, 'count', 0) + 1; assert self.count < 
         ({"execute": "y = np.zeros((1, 2), np.float32)"}, "golden/0.json: "),
         (
             {"execute": "return pb_utils.InferenceResponse([])", "requests": [(asked(outputs=["y"]), None)]},
-            "golden/0.json: the answer lacks the output 'y', and has none: the model returns no tensor of this name",
+            "golden/0.json: the answer lacks the output 'y', and has none: the model has returned no tensor",
         ),
         ({"initialize": COMPLETES_DECOUPLED}, "golden/0.json: the model is decoupled, so it may have any number of"),
     ],

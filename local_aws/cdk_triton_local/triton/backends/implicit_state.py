@@ -33,8 +33,9 @@ class ImplicitState:
 
     def before(self, request: Any) -> Mapping[str, NDArray[Any]]:
         """The state inputs of a request; empty for the first one of a sequence, which has those of Triton's core."""
-        starts = request.flags() & pb.TRITONSERVER_REQUEST_FLAG_SEQUENCE_START
-        return {} if starts else self._kept.get(request.correlation_id(), {})
+        if request.flags() & pb.TRITONSERVER_REQUEST_FLAG_SEQUENCE_START:
+            self._kept.pop(request.correlation_id(), None)
+        return self._kept.get(request.correlation_id(), {})
 
     def after(self, request: Any, values: Mapping[str, NDArray[Any]]) -> None:
         """Keep the state of a sequence until its last request."""
