@@ -115,13 +115,13 @@ def labels_of_other_elements(each: ConfiguredModel) -> Iterator[Problem]:
         The rule does not count empty lines at the end of the file, and skips an output with a dimension of variable
         size and a file of more than 16 MiB.
     """
-    files = {file.path: file for file in each.context.repository.files}
+    files = {file.path: file for file in each.model.files}
     for output in each.parts("output", each.config.output):
         name, named = output.message.name, output.message.label_filename
         place = named_file(each.context, each.model.directory, named).path if named else None
         file = files.get(place) if place is not None else None
         if file is None or is_pointer(each.context, file):
-            continue  # reported by CT127, CT129 or CT245, or made by a build
+            continue  # reported by another rule, such as CT127 or CT245, or made by a build
         data_type = enum_name(output.message, "data_type").removeprefix("TYPE_")
         if data_type in _NO_SCORES:
             said = data_type.replace("STRING", "BYTES")
