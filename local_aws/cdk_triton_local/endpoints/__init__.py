@@ -3,6 +3,7 @@
 * `hosting` contains what the control plane and the hosting exchange: `Endpoint`, `Invocation`, `Response` and the
   protocol `EndpointHost`. These are the names below; importing them imports nothing else.
 * `operations` answers CreateEndpoint, UpdateEndpoint and the others: it keeps their state and calls an `EndpointHost`;
+* `rejected_updates` has the changes that SageMaker rejects, because of how the endpoint is configured now;
 * `traffic` moves requests to new instances step by step, and watches alarms meanwhile;
 * `variant_capacities` computes the weights and instance counts that DescribeEndpoint reports;
 * `instance_pools` chooses the instances of a variant, and `capacity` contains how many there are;

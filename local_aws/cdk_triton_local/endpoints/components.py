@@ -15,7 +15,8 @@ from typing import Any, Final
 from cdk_triton.errors import LocalError
 from cdk_triton_local.endpoints.components_room import most_instances, room_for, settle_instances
 from cdk_triton_local.endpoints.hosting import Component, Container, EndpointHost
-from cdk_triton_local.endpoints.operations import EndpointOperations, SageMakerError
+from cdk_triton_local.endpoints.operations import EndpointOperations
+from cdk_triton_local.endpoints.rejected_updates import SageMakerError
 
 __all__ = ["ComponentOperations", "ComponentState"]
 

@@ -22,10 +22,17 @@ from cdk_triton_local.endpoints.components_room import check_components
 from cdk_triton_local.endpoints.data_capture import capture_of
 from cdk_triton_local.endpoints.instance_changes import change_instances
 from cdk_triton_local.endpoints.instance_pools import Placement, instance_types, model_names, place, rejection
-from cdk_triton_local.endpoints.traffic import Alarms, RolledBackError, check_alarms, moves_stepwise, shift
+from cdk_triton_local.endpoints.rejected_updates import (
+    SageMakerError,
+    reject_no_longer_asynchronous,
+    reject_other_type_of_scaled,
+    reject_steps_to_other_variants,
+    reject_zero_instances,
+)
+from cdk_triton_local.endpoints.traffic import Alarms, RolledBackError, check_alarms, shift
 from cdk_triton_local.endpoints.variant_capacities import Summary, initial_summaries, retained_summaries
 
-__all__ = ["EndpointOperations", "SageMakerError"]
+__all__ = ["EndpointOperations"]
 
 _SHADOWS: Final = "shadow_production_variants"
 _ASYNCHRONOUS: Final = "async_inference_config"
@@ -40,10 +47,6 @@ _FORGOTTEN_BY_MOTO: Final = {
     "VpcConfig": "vpc_config",
 }
 """Members of CreateEndpointConfig, and the attributes from which moto makes DescribeEndpointConfig's answer."""
-
-
-class SageMakerError(Exception):
-    """A ValidationException of SageMaker's API."""
 
 
 @dataclass(frozen=True)
@@ -181,9 +184,12 @@ class EndpointOperations:
         """
         endpoint = self._existing(request)
         wanted = self._wanted(request, endpoint)
-        self._reject_no_longer_asynchronous(wanted, endpoint)
-        self._reject_steps_to_other_variants(wanted, endpoint)
-        self._reject_other_type_of_scaled(wanted, endpoint)
+        was_asynchronous = getattr(endpoint, _ASYNCHRONOUS, None) is not None
+        reject_no_longer_asynchronous(wanted.endpoint, was_asynchronous=was_asynchronous)
+        variants = [each["VariantName"] for each in endpoint.production_variants]
+        reject_steps_to_other_variants(wanted.endpoint, wanted.deployment or {}, variants)
+        if scaled := self._scaled(wanted.endpoint.name):
+            reject_other_type_of_scaled(wanted.types, scaled, self._configuration_of(endpoint))
         with self._lock:
             self._reject_busy(endpoint)
             self._start(wanted, "Updating")
@@ -208,7 +214,8 @@ class EndpointOperations:
                     f'"{endpoint.endpoint_config_name}".'
                 )
             counts = {each["VariantName"]: each.get("DesiredInstanceCount") for each in asked}
-            self._reject_zero_instances(endpoint, counts)
+            if 0 in counts.values():
+                reject_zero_instances(counts, self._configuration_of(endpoint))
             endpoint.production_variants = retained_summaries(endpoint.production_variants, asked, [_COUNT])
             setattr(endpoint, _SHADOWS, retained_summaries(shadows, asked, [_COUNT]) or None)
             weights = {each["VariantName"]: each["DesiredWeight"] for each in asked if "DesiredWeight" in each}
@@ -224,72 +231,17 @@ class EndpointOperations:
             raise SageMakerError(f'Could not find endpoint "{name}".')
         return self._endpoints()[name]
 
+    def _configuration_of(self, endpoint: Any) -> Mapping[str, Any]:
+        """The configuration in service."""
+        found: Mapping[str, Any] = self._client.describe_endpoint_config(
+            EndpointConfigName=endpoint.endpoint_config_name
+        )
+        return found
+
     @staticmethod
     def _reject_busy(endpoint: Any) -> None:
         if endpoint.endpoint_status != "InService":
             raise SageMakerError(f'Cannot update in-progress endpoint "{endpoint.arn}".')
-
-    def _reject_zero_instances(self, endpoint: Any, counts: Mapping[str, int | None]) -> None:
-        """Only asynchronous endpoints and variants with inference components may have no instance.
-
-        Sources: "Scale an endpoint to zero instances" and "Autoscale an asynchronous endpoint". The text is ours.
-        """
-        none = [name for name, count in counts.items() if count == 0]
-        if not none:
-            return
-        configuration = self._client.describe_endpoint_config(EndpointConfigName=endpoint.endpoint_config_name)
-        has_model = "ModelName" in configuration["ProductionVariants"][0]
-        if "AsyncInferenceConfig" not in configuration and has_model:
-            raise SageMakerError(
-                f"Variant {none[0]} of a real-time endpoint cannot have a DesiredInstanceCount of 0; it needs one "
-                "instance at least."
-            )
-
-    def _reject_other_type_of_scaled(self, wanted: _Wanted, existing: Any) -> None:
-        """Reject another instance type for a variant that Application Auto Scaling scales.
-
-        Source: "Update endpoints that use auto scaling" in the developer guide. It does not cover instance pools, so
-        they are rejected here too. The text is ours.
-        """
-        if not (scaled := self._scaled(wanted.endpoint.name)):
-            return
-        before = self._client.describe_endpoint_config(EndpointConfigName=existing.endpoint_config_name)
-        types = {each["VariantName"]: instance_types(each) for each in before["ProductionVariants"]}
-        for variant in wanted.endpoint.variants:
-            new = wanted.types[variant.name]
-            old = types.get(variant.name, new)
-            if variant.name in scaled and new != old:
-                raise SageMakerError(
-                    f"Variant {variant.name} is registered with Application Auto Scaling, so its instance type cannot "
-                    f"change from {old} to {new}; deregister it first."
-                )
-
-    @staticmethod
-    def _reject_no_longer_asynchronous(wanted: _Wanted, existing: Any) -> None:
-        """Reject a real-time configuration for an asynchronous endpoint.
-
-        The first sentence is SageMaker's (aws/sagemaker-python-sdk#3124, which has only the beginning of the second).
-        Nothing is known about the opposite change, so it is accepted.
-        """
-        if getattr(existing, _ASYNCHRONOUS, None) is not None and wanted.endpoint.asynchronous is None:
-            raise SageMakerError(
-                f"The AsyncInferenceConfig parameter cannot be removed from this endpoint {wanted.endpoint.name}. To "
-                "change the endpoint type, create another endpoint."
-            )
-
-    @staticmethod
-    def _reject_steps_to_other_variants(wanted: _Wanted, existing: Any) -> None:
-        """Reject canary, linear and rolling updates to a configuration with other variants.
-
-        The same names are needed before and after ("Deployment guardrails" in the developer guide). The text is ours.
-        """
-        before = sorted(each["VariantName"] for each in existing.production_variants)
-        after = sorted(each.name for each in wanted.endpoint.variants)
-        if before != after and moves_stepwise(wanted.deployment or {}):
-            raise SageMakerError(
-                f"The update of endpoint {wanted.endpoint.name} shifts traffic step by step, so its variants cannot "
-                f"change from {', '.join(before)} to {', '.join(after)}."
-            )
 
     def _start(self, wanted: _Wanted, status: str) -> None:
         name = wanted.endpoint.name

@@ -26,7 +26,8 @@ from cdk_triton.errors import LocalError
 from cdk_triton_local.endpoints import EndpointHost, Invocation
 from cdk_triton_local.endpoints import Response as Answer
 from cdk_triton_local.endpoints.components import ComponentOperations
-from cdk_triton_local.endpoints.operations import EndpointOperations, SageMakerError
+from cdk_triton_local.endpoints.operations import EndpointOperations
+from cdk_triton_local.endpoints.rejected_updates import SageMakerError
 from cdk_triton_local.faults import ServiceError
 from cdk_triton_local.front.connection import HOST, MAILBOX, Listener
 from cdk_triton_local.front.signatures import Signatures, SignedRequest

@@ -104,6 +104,7 @@ class Network:
         self.unanswered = ""
         self._attempt = threading.local()
         self._send, self._addresses = http.client.HTTPConnection.send, socket.getaddrinfo
+        # boto3 makes its connections of this class, in code that is not ours.
         http.client.HTTPConnection.send = lambda *call: self._sending(*call)  # type: ignore[method-assign]
         socket.getaddrinfo = self._address  # the first step of each connection
 
