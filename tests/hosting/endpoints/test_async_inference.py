@@ -40,11 +40,6 @@ IRELAND = cdk.Environment(account="111122223333", region="eu-west-1")
 DAYS = cdk.Duration.days
 
 
-@pytest.fixture(name="model")
-def _model(world: World, stack: cdk.Stack) -> TritonModel:
-    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
-
-
 @pytest.fixture(name="bucket")
 def _bucket(stack: cdk.Stack) -> s3.IBucket:
     return s3.Bucket.from_bucket_name(stack, "Given", "given")

@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 CONFIG, ENDPOINT = "AWS::SageMaker::EndpointConfig", "AWS::SageMaker::Endpoint"
 
 
-@pytest.fixture(name="model")
-def _model(world: World, stack: cdk.Stack) -> TritonModel:
-    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
-
-
 @pytest.fixture(name="bucket")
 def _bucket(stack: cdk.Stack) -> s3.IBucket:
     return s3.Bucket.from_bucket_name(stack, "Captured", "captured")

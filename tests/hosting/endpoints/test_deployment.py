@@ -22,11 +22,6 @@ MINUTE = cdk.Duration.minutes(1)
 TEN = Capacity(10)
 
 
-@pytest.fixture(name="model")
-def _model(world: World, stack: cdk.Stack) -> TritonModel:
-    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
-
-
 def four(model: TritonModel, name: str = "AllTraffic") -> TritonVariant:
     return TritonVariant(model=model, variant_name=name, initial_instance_count=4)
 

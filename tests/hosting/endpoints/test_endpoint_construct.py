@@ -28,11 +28,6 @@ def _fleet(world: World, stack: cdk.Stack) -> TritonMultiModel:
     return TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
 
 
-@pytest.fixture(name="model")
-def _model(world: World, stack: cdk.Stack) -> TritonModel:
-    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
-
-
 def variants(world: World, stack: cdk.Stack) -> list[dict[str, Any]]:
     return list(world.only(stack, CONFIG)["Properties"]["ProductionVariants"])
 

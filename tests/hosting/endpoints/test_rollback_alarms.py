@@ -24,11 +24,6 @@ ENDPOINT = "AWS::SageMaker::Endpoint"
 MINUTE = cdk.Duration.minutes(1)
 
 
-@pytest.fixture(name="model")
-def _model(world: World, stack: cdk.Stack) -> TritonModel:
-    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
-
-
 def outside_alarm(stack: cdk.Stack, id: str = "Outside") -> cloudwatch.IAlarm:
     arn = f"arn:aws:cloudwatch:us-east-1:111122223333:alarm:{id}"
     return cloudwatch.Alarm.from_alarm_arn(stack, id, arn)

@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from golden_messages import Messages
 
 
-@pytest.fixture(name="model")
-def _model(world: World, stack: cdk.Stack) -> TritonModel:
-    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
-
-
 def on(model: TritonModel, count: int, name: str = "AllTraffic") -> TritonVariant:
     return TritonVariant(model=model, variant_name=name, initial_instance_count=count)
 

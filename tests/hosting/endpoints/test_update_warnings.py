@@ -35,11 +35,6 @@ TWO_AT_A_TIME = Linear(step=Capacity(instances=2), wait=MINUTE)
 BATCHES = Rolling(batch=Capacity(instances=1), wait=MINUTE)
 
 
-@pytest.fixture(name="model")
-def _model(world: World, stack: cdk.Stack) -> TritonModel:
-    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
-
-
 def on(model: TritonModel, count: int = 4, name: str = "AllTraffic") -> TritonVariant:
     return TritonVariant(model=model, variant_name=name, initial_instance_count=count)
 

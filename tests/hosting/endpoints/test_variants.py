@@ -33,11 +33,6 @@ class Sized(TritonModel):
         return self.said
 
 
-@pytest.fixture(name="model")
-def _model(world: World, stack: cdk.Stack) -> TritonModel:
-    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
-
-
 @pytest.fixture(name="candidate")
 def _candidate(world: World, stack: cdk.Stack) -> TritonModel:
     return TritonModel(stack, "Candidate", repository=world.repository("candidate"), platform=world.platform)

@@ -8,17 +8,11 @@ import aws_cdk as cdk
 import pytest
 
 from cdk_triton import (
-    TritonModel,
     TritonMultiModel,
 )
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
-
-
-@pytest.fixture(name="model")
-def _model(world: World, stack: cdk.Stack) -> TritonModel:
-    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
 
 
 @pytest.fixture(name="fleet")

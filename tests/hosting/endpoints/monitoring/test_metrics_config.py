@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 WARNING = "cdk-triton:MetricsEveryFewMinutes"
 
 
-@pytest.fixture(name="model")
-def _model(world: World, stack: cdk.Stack) -> TritonModel:
-    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
-
-
 @pytest.mark.parametrize(
     ("config", "rendered"),
     [

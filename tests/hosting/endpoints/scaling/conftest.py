@@ -11,12 +11,7 @@ from cdk_triton import TritonEndpoint, TritonModel
 from cdk_triton.hosting import ScalableInstanceCount
 
 if TYPE_CHECKING:
-    from tests.hosting.conftest import World
-
-
-@pytest.fixture(name="model")
-def _model(world: World, stack: cdk.Stack) -> TritonModel:
-    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+    pass
 
 
 @pytest.fixture(name="endpoint")
