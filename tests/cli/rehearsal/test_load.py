@@ -296,9 +296,8 @@ def test_a_random_request_asks_for_every_output_of_an_ensemble(
     step = 'output_map { key: "label" value: "texts" } output_map'
     (root / "ens/config.pbtxt").write_text(texts + ENSEMBLE.replace("output_map", step))
     found = rehearsed(run("validate", root, "--load", "--format", "json", "--default-model", entry))
-    reason = "a random request: the answer lacks the output 'texts', and has 'a': the model has returned no tensor"
-    assert (found["reason"] or "").startswith(reason if fails else "") is True
     assert (found["reason"] is not None) is fails
+    assert not fails or found["reason"].startswith("a random request: the answer lacks the output 'texts', and has 'a'")
 
 
 def test_a_model_that_hangs_is_given_up(
