@@ -345,6 +345,7 @@ class LocalAws:
             self._principals.credentials,
             clock=lambda: self.time.now,
             start_seconds=lambda service: self.faults.start_seconds(service),
+            working=self.time.working,
         )
         builds, jobs = CodeBuild(context), Processing(context)
         self._routes.codebuild, self._routes.processing = builds.api, jobs.api

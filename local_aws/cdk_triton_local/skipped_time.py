@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from cdk_triton.errors import LocalError
 
 __all__ = ["SkippedTime"]
 
-_SHORTENED_SECONDS = 0.05
-"""The longest pause between two attempts or polls while pauses are skipped."""
+_SHORTENED_SECONDS = 0.005
+"""What is left of a skipped pause, so that others go on."""
 
 
 class SkippedTime:
     """The machine's time, and all pauses that were skipped.
 
-    Pauses that begin together are skipped once. The time never goes back, also after the faults, because locks and jobs
-    have its stamps.
+    Pauses that begin together are skipped once. While a function or a job works, a pause takes its time, because what
+    works takes no less: else a job of a second would be polled for an hour. The time never goes back, also after the
+    faults, because locks and jobs have its stamps.
 
     Args:
         stopping: is set when the local AWS is being stopped.
@@ -33,7 +35,19 @@ class SkippedTime:
         self.skips = False
         self.ahead = 0.0
         self._stopping = stopping
+        self._working = 0
         self._lock = threading.Lock()
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """While a function or a job works, and does not only wait for something."""
+        with self._lock:
+            self._working += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._working -= 1
 
     @property
     def now(self) -> float:
@@ -56,9 +70,13 @@ class SkippedTime:
             LocalError: the local AWS is being stopped.
         """
         until = self.now + seconds
-        self._pause(min(seconds, at_most, _SHORTENED_SECONDS if self.skips else math.inf))
-        if self.skips:
-            self.skip_to(until)
+        if not self.skips:
+            self._pause(min(seconds, at_most))
+            return
+        self._pause(min(seconds, _SHORTENED_SECONDS))
+        while self._working and self.now < until:
+            self._pause(_SHORTENED_SECONDS)
+        self.skip_to(until)
 
     def await_passed(self, seconds: Callable[[], float]) -> None:
         """Return when so many seconds have passed, also if the number changes meanwhile; the pauses are of others.

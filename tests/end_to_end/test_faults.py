@@ -171,7 +171,7 @@ class Account:
             if not status.endswith("_IN_PROGRESS"):
                 return status
             assert self.aws.time.now - began < HOUR, status
-            threading.Event().wait(0.02)
+            threading.Event().wait(0.05)
 
     def synthesise_isolated(self, name: str, *, exclude: Collection[str] = (), verbose: bool = False) -> list[str]:
         """Synthesise a stack with a scaled endpoint, its store, and their VPC without a route to the internet.

@@ -200,6 +200,19 @@ def test_a_lost_response_makes_a_function_write_twice(deployer: Deployer, stack:
     s3.head_object(Bucket="written", Key="object")
 
 
+def test_no_pause_is_skipped_while_a_job_works(deployer: Deployer) -> None:
+    """A job of a second is not polled for an hour."""
+    time_of_jobs = deployer.aws.time
+    deployer.aws.inject("throttling")
+    with time_of_jobs.working():
+        time_of_jobs.sleep(0.1)
+    assert time_of_jobs.ahead == 0
+
+    time_of_jobs.sleep(600)
+    assert 590 < time_of_jobs.ahead <= 600
+    deployer.aws.inject()
+
+
 def test_the_pauses_of_a_function_are_skipped_while_there_are_faults(deployer: Deployer, stack: str) -> None:
     function = function_of(deployer, stack)
     deployer.aws.inject("throttling")

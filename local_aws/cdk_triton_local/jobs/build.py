@@ -171,6 +171,10 @@ class Build:
     def _phases(self) -> str:
         self._record.begin("QUEUED")
         self._await_machine()
+        with self._context.working():
+            return self._phases_on_machine()
+
+    def _phases_on_machine(self) -> str:
         self._record.begin("PROVISIONING")
         self._record.set(logs=_logs(self._context, self._request.log_group, self._request.log_stream))
         self._introduce()

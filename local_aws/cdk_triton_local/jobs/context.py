@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ class LocalContext:
         principal: who calls: the role of a job.
         clock: returns the time of jobs, in seconds since 1970.
         start_seconds: how long a job of a service waits for a machine; other than 0 only because of a fault.
+        working: surrounds what a job does on its machine.
     """
 
     directory: Path
@@ -47,6 +49,7 @@ class LocalContext:
     principal: str = ITSELF
     clock: Callable[[], float] = time.time
     start_seconds: Callable[[str], float] = _at_once
+    working: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def now(self) -> datetime.datetime:
         """The time of jobs, with its zone."""

@@ -131,6 +131,10 @@ class ProcessingJob:
         began = self._context.clock()
         while self._context.clock() - began < self._context.start_seconds("sagemaker"):
             self._runner.pause()
+        with self._context.working():
+            self._run_on_machine()
+
+    def _run_on_machine(self) -> None:
         self._introduce()
         for each in self._request.get("ProcessingInputs", []):
             self._download(each["S3Input"])

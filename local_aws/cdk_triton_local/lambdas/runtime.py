@@ -155,7 +155,8 @@ class LambdaRuntime:
         with self.executions.one():
             worker = self._idle_or_new_worker(code)
             try:
-                return worker.ask(event, self._time, self._unanswered(code.subnets))
+                with self._time.working():
+                    return worker.ask(event, self._time, self._unanswered(code.subnets))
             finally:
                 if printed := self._new_output(name):
                     self._publish(self.log_groups.get(name, f"/aws/lambda/{name}"), printed)
