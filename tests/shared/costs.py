@@ -76,8 +76,11 @@ def mark_by_folder(items: list[pytest.Item]) -> None:
 
 
 def expensive_first(items: list[pytest.Item]) -> None:
-    """Order files so that no worker is left alone with a long one at the end; the tests of a file keep their order."""
-    items.sort(key=lambda item: -len(marks_of(item.path)))
+    """Order files so that no worker is left alone with a long one at the end; the tests of a file keep their order.
+
+    The test with the mark `longest` begins first.
+    """
+    items.sort(key=lambda item: (item.get_closest_marker("longest") is None, -len(marks_of(item.path))))
 
 
 def files_of_one_app(config: pytest.Config, log: Any) -> Any:

@@ -108,6 +108,7 @@ def test_it_shows_two_ensembles_says_what_was_real_and_leaves_nothing(
 
 
 @pytest.mark.timeout(1500)
+@pytest.mark.longest
 def test_all_systems_are_deployed_answer_rightly_and_are_taken_down(start: Start, tmp_path: Path) -> None:
     reference = start("examples.reference_systems")
     printed, _ = reference.communicate(timeout=1200)
