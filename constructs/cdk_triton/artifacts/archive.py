@@ -35,7 +35,7 @@ from isal import igzip_threaded
 from cdk_triton._checked import checked
 from cdk_triton.artifacts.contents import ArchiveFile, archive_files
 from cdk_triton.artifacts.keys import file_keys
-from cdk_triton.artifacts.reading import BLOCK_BYTES, Progress, file_state, read_blocks
+from cdk_triton.artifacts.reading import BLOCK_BYTES, Progress, changed, file_state, read_blocks
 from cdk_triton.errors import ArchiveError
 from cdk_triton.triton import ModelRepository
 from cdk_triton.triton.repository import repository_of
@@ -98,7 +98,7 @@ def pack_prepared(prepared: Prepared, target: Path) -> None:
 
     def verify() -> None:
         if file_keys(prepared.repository) != prepared.files:
-            raise prepared.changed("the repository was packed")
+            raise changed(prepared.repository.root, "the repository was packed")
 
     _write(prepared.repository, target, verify=verify)
 

@@ -16,7 +16,8 @@ from cdk_triton.artifacts.recipes.plugins import plugin_fault
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
 from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.repository_cache import cached_answer
-from cdk_triton.errors import ArchiveError, ConfigurationError
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.rehearsal.prepared import PreparedRehearsal, packed_rehearsal
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, Model, ModelRepository, Severity
 from cdk_triton.triton.findings import NotRead
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Prepared", "findings_of", "prepare", "prepared_document", "served_report"]
 
-_QUESTION: Final = "prepared 5"
+_QUESTION: Final = "prepared 6"
 """The number is raised when `prepared_document` returns other members, so that older cached answers are not used."""
 
 BROKEN_PROMISE: Final = "cdk-triton:ProducedFile"
@@ -53,10 +54,13 @@ class Prepared:
         downloads: the calls with which Python models download files while they load, each with its place; empty for
             containers that reach a network.
         python_instances: how many instances of Python models an instance of the platform starts.
+        gpus: how many GPUs the models need, because an `instance_group` names them.
         entry_model: the name of the model that callers invoke; None if the repository leaves it open.
         keys: its artifact key and its other keys.
         files: the SHA-256 of each file of its archive, by path.
         build: what a build makes of it; None without recipes, or with errors.
+        rehearsal: how a server that serves it is rehearsed; None if it is not, or cannot be.
+        rehearsal_error: why it cannot be rehearsed, although it should; None if it can.
     """
 
     repository: ModelRepository
@@ -68,15 +72,22 @@ class Prepared:
     stateful_models: tuple[str, ...]
     downloads: tuple[str, ...]
     python_instances: int
+    gpus: int
     entry_model: str | None
     keys: Keys
     files: Mapping[str, str]
     build: Build | None
+    rehearsal: PreparedRehearsal | None
+    rehearsal_error: str | None
 
     @property
     def is_sound(self) -> bool:
         """Whether it can be deployed."""
-        return not self.errors and all(each.severity is not Severity.ERROR for each in self.findings)
+        return (
+            not self.errors
+            and self.rehearsal_error is None
+            and all(each.severity is not Severity.ERROR for each in self.findings)
+        )
 
     @property
     def inner_models(self) -> Mapping[str, str]:
@@ -93,13 +104,6 @@ class Prepared:
         """The files that its build reads from S3, by their path in the build."""
         return {} if self.build is None else s3_files(recipes_of(self.repository))
 
-    def changed(self, when: str) -> ArchiveError:
-        """The error for files that have changed since the keys were computed."""
-        return ArchiveError(
-            f"a file in {self.repository.root} changed while {when}: try again when no other program writes to this "
-            "directory"
-        )
-
 
 def prepare(
     repository: ModelRepository,
@@ -109,6 +113,7 @@ def prepare(
     *,
     uncompressed: bool = False,
     network_isolation: bool = False,
+    rehearse: bool = False,
 ) -> Prepared:
     """Prepare a repository; the answer comes from the cache if nothing has changed.
 
@@ -119,15 +124,17 @@ def prepare(
         environment: the container's settings.
         uncompressed: whether its files are served without an archive, which gives a different artifact key.
         network_isolation: whether its containers reach no network.
+        rehearse: whether a server is rehearsed with its golden requests, if it has some.
 
     Raises:
         ArchiveError: a file cannot be read or is written to at this moment.
         ConfigurationError: a path or a recipe contains a CDK token, or an entry of the repository's recipes is not a
             recipe.
     """
+    given = _without_promised_files(repository)
     found = cached_answer(
         [repository],
-        [_QUESTION, mode, platform, environment, uncompressed, network_isolation],
+        [_QUESTION, mode, platform, environment, uncompressed, network_isolation, rehearse],
         lambda: prepared_document(
             repository,
             mode,
@@ -135,10 +142,12 @@ def prepare(
             environment,
             uncompressed=uncompressed,
             network_isolation=network_isolation,
+            rehearse=rehearse,
         ),
     )
+    keys = Keys(*found["keys"])
     return Prepared(
-        repository=_without_promised_files(repository),
+        repository=given,
         platform=platform,
         findings=findings_of(found["findings"]),
         not_read=tuple(NotRead(*each) for each in found["not_read"]),
@@ -148,9 +157,14 @@ def prepare(
         downloads=tuple(found["downloads"]),
         python_instances=found["python_instances"],
         entry_model=found["entry_model"],
-        keys=Keys(*found["keys"]),
+        gpus=found["gpus"],
+        keys=keys,
         files=found["files"],
         build=None if found["build"] is None else Build(*found["build"]),
+        rehearsal=None
+        if found["rehearsal"] is None
+        else PreparedRehearsal(given, platform, keys.artifact, *found["rehearsal"]),
+        rehearsal_error=found["rehearsal_error"],
     )
 
 
@@ -162,6 +176,7 @@ def prepared_document(
     *,
     uncompressed: bool = False,
     network_isolation: bool = False,
+    rehearse: bool = False,
 ) -> dict[str, Any]:
     """The content of a `Prepared`, as JSON values; the arguments and errors are those of `prepare`."""
     from cdk_triton.checks.context import CheckContext  # not needed if the answer comes from the cache
@@ -180,6 +195,13 @@ def prepared_document(
             build = planned_build(given, platform, keys, files)
         except ConfigurationError as error:
             errors.append(str(error))
+    entry_model = None if context.entry is None else context.entry.name
+    rehearsal, rehearsal_error = None, None
+    if rehearse:
+        try:
+            rehearsal = packed_rehearsal(given, mode, environment, entry_model)
+        except ConfigurationError as error:
+            rehearsal_error = str(error)
     return {
         "findings": [_row(each) for each in (*report.findings, *broken)],
         "not_read": [list(each) for each in report.not_read],
@@ -188,10 +210,13 @@ def prepared_document(
         "stateful_models": [each.name for each in context.loaded_models if _keeps_state(each)],
         "downloads": _downloads(context) if network_isolation else [],
         "python_instances": sum(python_instances(model, platform.gpu_count) for model in context.loaded_models),
-        "entry_model": None if context.entry is None else context.entry.name,
+        "gpus": _gpus(repository),
+        "entry_model": entry_model,
         "keys": list(keys),
         "files": files,
         "build": build,
+        "rehearsal": rehearsal,
+        "rehearsal_error": rehearsal_error,
     }
 
 
@@ -201,6 +226,12 @@ def _keeps_state(model: Model) -> bool:
     return (
         config is not None and config.HasField("sequence_batching") and not config.sequence_batching.iterative_sequence
     )
+
+
+def _gpus(repository: ModelRepository) -> int:
+    """The server does not load a model with an `instance_group` on a GPU that the machine does not have."""
+    groups = (group for model in repository.models if model.config for group in model.config.instance_group)
+    return 1 + max((gpu for group in groups for gpu in group.gpus), default=0)
 
 
 def _downloads(context: CheckContext) -> list[str]:

@@ -10,12 +10,19 @@ from typing import Final
 
 from cdk_triton.errors import ArchiveError
 
-__all__ = ["BLOCK_BYTES", "Progress", "file_state", "read_blocks"]
+__all__ = ["BLOCK_BYTES", "Progress", "changed", "file_state", "read_blocks"]
 
 Progress = Callable[[int, int], object]
 """Is called with the bytes done and the bytes in all, after every block."""
 
 BLOCK_BYTES: Final = 1 << 20
+
+
+def changed(repository: Path, when: str) -> ArchiveError:
+    """The error for files of a repository that have changed since its keys were computed."""
+    return ArchiveError(
+        f"a file in {repository} changed while {when}: try again when no other program writes to this directory"
+    )
 
 
 def file_state(file: Path) -> os.stat_result:

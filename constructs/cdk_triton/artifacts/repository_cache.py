@@ -1,7 +1,7 @@
 """Caches answers to questions about repositories between runs of the app, in the cache of file states.
 
-An answer is reused until something that it depends on changes: the files of the repositories, the files of this
-library's rules and recipes, or the rest of the question.
+An answer is reused until something that it depends on changes: the files of the repositories, golden files included,
+the files of this library's rules and recipes, or the rest of the question.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from cdk_triton.artifacts.reading import file_state
 from cdk_triton.checks.own_rules import own_rule_files
 from cdk_triton.errors import ArchiveError
 from cdk_triton.triton import ModelRepository
+from cdk_triton.triton.rehearsal import golden_files
 
 __all__ = ["cached_answer", "library_state"]
 
@@ -39,8 +40,6 @@ def cached_answer(
     repositories: Sequence[ModelRepository],
     question: Sequence[object],
     answer: Callable[[], Any],
-    *,
-    files: Sequence[Path] = (),
 ) -> Any:
     """The answer to a question about repositories, from the cache if nothing has changed.
 
@@ -48,9 +47,8 @@ def cached_answer(
         repositories: the repositories that the question is about.
         question: the question, and everything else that the answer depends on; values whose `repr` is complete.
         answer: finds the answer, as JSON values.
-        files: further files that the answer depends on.
     """
-    state = _state(repositories, files)
+    state = _state(repositories)
     if state is None:
         return answer()
     name = _cache_name(repositories, question)
@@ -65,17 +63,19 @@ def cached_answer(
     return found
 
 
-def _state(repositories: Sequence[ModelRepository], files: Sequence[Path]) -> str | None:
+def _state(repositories: Sequence[ModelRepository]) -> str | None:
     """None if a file that the answer depends on is not settled."""
     if not all(_is_known(recipe) for each in repositories for recipe in each.recipes):
         return None
-    states = [_states((file.source for file in each.files), read_ns=each.read_ns) for each in repositories]
-    if files:
-        states.append(_states(files, read_ns=time.time_ns()))
+    states = [_states(_files(each), read_ns=each.read_ns) for each in repositories]
     library = library_state()
     if None in states or library is None:
         return None
     return hashlib.sha256(repr([states, library]).encode()).hexdigest()
+
+
+def _files(repository: ModelRepository) -> list[Path]:
+    return [file.source for file in repository.files] + golden_files(repository.rehearsal, repository.root)
 
 
 def _cache_name(repositories: Sequence[ModelRepository], question: Sequence[object]) -> bytes:
@@ -87,6 +87,7 @@ def _cache_name(repositories: Sequence[ModelRepository], question: Sequence[obje
             [str(file.path) for file in repository.files],  # a link may get another name, and lead where it led
             [repr(recipe) for recipe in repository.recipes],
             repository.image_modules,
+            repository.rehearsal,
         ]
         for repository in repositories
     ]

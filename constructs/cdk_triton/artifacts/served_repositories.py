@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from cdk_triton.artifacts.build_plan import JOB_START_MINUTES
 from cdk_triton.artifacts.publisher_description import parse_serving, serving_document
@@ -21,6 +21,9 @@ from cdk_triton.triton import ContainerEnvironment, Mode, ModelRepository
 from cdk_triton.triton.rehearsal import Rehearsal, rehearsal_in, rehearsal_table
 from cdk_triton.triton.repository import PromisedFiles, Recipe
 from cdk_triton.triton.repository_settings import read_settings
+
+if TYPE_CHECKING:
+    from cdk_triton.artifacts.prepare import Prepared
 
 __all__ = [
     "SERVED_METADATA",
@@ -113,38 +116,37 @@ class ServedRepository:
 
 
 def served_document(
-    repositories: Iterable[ModelRepository],
-    mode: Mode,
-    platform: ServingPlatform,
-    environment: ContainerEnvironment,
-    assembly: Path,
-    minutes: WorkMinutes,
-    passes: Mapping[str, str],
+    served: Mapping[str, Prepared], mode: Mode, environment: ContainerEnvironment, assembly: Path, *, promotes: bool
 ) -> dict[str, Any]:
     """The description as JSON.
 
     Args:
-        repositories: the repositories that the construct serves.
+        served: the repositories that the construct serves, by ensemble; at least one.
         mode: how an endpoint serves them.
-        platform: the platform that serves them.
         environment: the container's settings.
         assembly: the directory of the cloud assembly, to which the directories are relative, so that both can move.
-        minutes: how long a job takes that builds and rehearses all of them.
-        passes: the object key of the pass of each ensemble that is rehearsed, which has its figures.
+        promotes: whether the store promotes their archives, so that no job builds or rehearses them.
     """
+    distinct = list({id(each): each for each in served.values()}.values())
+    rehearsals = {name: each.rehearsal for name, each in served.items() if each.rehearsal is not None}
+    minutes = WorkMinutes(0, 0)
+    if not promotes:
+        builds = sum(each.build_minutes for each in distinct)
+        rehearsed = {each.key: each.minutes for each in rehearsals.values()}
+        minutes = WorkMinutes(round(builds, 1), round(sum(rehearsed.values()), 1))
     return {
         "minutes": minutes._asdict(),
-        "passes": dict(passes),
+        "passes": {name: each.pass_key for name, each in rehearsals.items()},  # whose object has its figures
         "mode": mode,
-        **serving_document(platform, environment),
+        **serving_document(distinct[0].platform, environment),
         "repositories": [
             {
                 "directory": os.path.relpath(each.root.resolve(), assembly.resolve()),
                 "acknowledge": dict(each.acknowledgements),
-                "recipes": [_recipe(recipe) for recipe in each.recipes if not isinstance(recipe, PromisedFiles)],
+                "recipes": [_recipe(recipe) for recipe in each.recipes],
                 **_rehearsal(each),
             }
-            for each in repositories
+            for each in (prepared.repository for prepared in distinct)
         ],
     }
 

@@ -4,5 +4,5 @@
 * `requests` reads those of a repository;
 * `document` writes `rehearsal.json`, which says what to rehearse, and the folder;
 * `variables` has the variables of the container;
-* `prepared` makes a rehearsal of a deployment: its key, and the ZIP file of its bodies.
+* `prepared` has the rehearsal of an archive: its key, and the ZIP file of its bodies.
 """

@@ -1,7 +1,7 @@
-"""Prepares the rehearsal of a deployment: its document, its key, and the ZIP file of its bodies.
+"""A rehearsal of an archive: its document, its key, and the ZIP file of its bodies.
 
-A repository is prepared once for each way to serve it (`artifacts.prepare`), and so is its rehearsal. The golden files
-are read again only after a change, except to write a ZIP file that the cloud assembly does not have.
+`artifacts.prepare` prepares it with the repository. The golden files are read again only after a change, except to
+write a ZIP file that the cloud assembly does not have.
 """
 
 from __future__ import annotations
@@ -15,22 +15,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton.artifacts.program import REHEARSAL_VERSION
-from cdk_triton.artifacts.repository_cache import cached_answer
+from cdk_triton.artifacts.reading import changed
 from cdk_triton.protocol import layout
 from cdk_triton.protocol.keys import rehearsal_key
 from cdk_triton.protocol.publication import UploadedRehearsal
 from cdk_triton.rehearsal.document import rehearsal_document
-from cdk_triton.rehearsal.requests import golden_files, golden_requests
+from cdk_triton.rehearsal.requests import golden_requests
 from cdk_triton.rehearsal.variables import rehearsed_variables
 
 if TYPE_CHECKING:
-    from cdk_triton.artifacts.prepare import Prepared
+    from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import ContainerEnvironment, Mode, ModelRepository
 
-__all__ = ["PreparedRehearsal", "prepare_rehearsal", "published_rehearsal", "write_published"]
-
-_QUESTION: Final = "rehearsal 3"
-"""The number is raised when `_document` returns other members, so that older cached answers are not used."""
+__all__ = ["PreparedRehearsal", "packed_rehearsal", "published_rehearsal", "write_published"]
 
 _SERVER_MINUTES: Final = 1.0
 """For a server to start, to answer some requests and to stop. A guess, not measured."""
@@ -46,25 +43,26 @@ class PreparedRehearsal:
     """A rehearsal of an archive.
 
     Attributes:
-        prepared: the repository.
+        repository: the repository.
+        platform: the platform that serves it.
+        artifact_key: the key of the archive.
         document: what the build program reads about it.
         golden: the SHA-256 of the ZIP file of the requests and expected answers.
-        gpus: how many GPUs the models need, because an `instance_group` names them.
     """
 
-    prepared: Prepared
+    repository: ModelRepository
+    platform: ServingPlatform
+    artifact_key: str
     document: Mapping[str, Any]
     golden: str
-    gpus: int
 
     @property
     def key(self) -> str:
         """The rehearsal key; see `protocol.keys.rehearsal_key`."""
-        platform = self.prepared.platform
         return rehearsal_key(
-            artifact_key=self.prepared.keys.artifact,
-            image=platform.image_identity,
-            instance_type=platform.instance_type,
+            artifact_key=self.artifact_key,
+            image=self.platform.image_identity,
+            instance_type=self.platform.instance_type,
             golden=self.golden,
             document=self.document,
             program=REHEARSAL_VERSION,
@@ -73,12 +71,12 @@ class PreparedRehearsal:
     @property
     def pass_key(self) -> str:
         """The object key of its pass in the store."""
-        return layout.pass_key(self.prepared.repository.name, self.prepared.keys.artifact, self.key)
+        return layout.pass_key(self.repository.name, self.artifact_key, self.key)
 
     @property
     def minutes(self) -> float:
         """Roughly how long it takes in a job that runs, in minutes."""
-        return _SERVER_MINUTES + self.prepared.repository.size / _LOAD_BYTES_PER_MINUTE
+        return _SERVER_MINUTES + self.repository.size / _LOAD_BYTES_PER_MINUTE
 
     def write_golden(self, target: Path) -> None:
         """Write the ZIP file of the bodies.
@@ -87,62 +85,47 @@ class PreparedRehearsal:
             ArchiveError: a golden file has changed since the key was computed.
             ConfigurationError: a golden file cannot be used any more.
         """
-        _pack(self.prepared.repository, self.document["mode"], self.document["environment"], target)
+        _pack(self.repository, self.document["mode"], self.document["environment"], target)
         if _sha256(target) != self.golden:
-            raise self.prepared.changed("its golden requests were packed")
+            raise changed(self.repository.root, "its golden requests were packed")
 
 
-def prepare_rehearsal(prepared: Prepared, mode: Mode, environment: ContainerEnvironment) -> PreparedRehearsal | None:
-    """Prepare the rehearsal of a repository; the answer comes from the cache if nothing has changed.
+def packed_rehearsal(
+    repository: ModelRepository, mode: Mode, environment: ContainerEnvironment, entry_model: str | None
+) -> tuple[dict[str, Any], str] | None:
+    """The document of the rehearsal of a repository and the SHA-256 of its bodies; None without golden requests.
 
     Args:
-        prepared: the repository.
+        repository: the repository.
         mode: how an endpoint serves it.
         environment: the container's settings.
-
-    Returns:
-        The rehearsal; None if the repository has no golden requests.
+        entry_model: the name of the repository's entry model; None if the repository leaves it open.
 
     Raises:
         ConfigurationError: a golden file cannot be used, or a variable of the container is a token.
     """
-    repository = prepared.repository
     if repository.rehearsal is None:
         return None
-    variables = rehearsed_variables(repository.rehearsal, mode, environment, prepared.entry_model)
-    found = cached_answer(
-        [repository],
-        [_QUESTION, mode, sorted(variables.items()), repository.rehearsal],
-        lambda: _answer(repository, mode, variables),
-        files=golden_files(repository),
-    )
-    return PreparedRehearsal(prepared, found["document"], found["golden"], found["gpus"])
+    variables = rehearsed_variables(repository.rehearsal, mode, environment, entry_model)
+    with tempfile.TemporaryDirectory(prefix="cdk-triton-golden-") as directory:
+        golden = Path(directory, "golden.zip")
+        return _pack(repository, mode, variables, golden), _sha256(golden)
 
 
 def published_rehearsal(repository: ModelRepository, environment: ContainerEnvironment) -> UploadedRehearsal | None:
     """The rehearsal of a repository that is published; None if it has no golden requests.
 
     Raises:
-        ConfigurationError: as for `prepare_rehearsal`.
+        ConfigurationError: as for `packed_rehearsal`.
     """
-    if repository.rehearsal is None:
-        return None
-    variables = rehearsed_variables(repository.rehearsal, "multi", environment, None)
-    found = _answer(repository, "multi", variables)
-    return UploadedRehearsal(found["golden"], found["document"])
+    packed = packed_rehearsal(repository, "multi", environment, None)
+    return None if packed is None else UploadedRehearsal(document=packed[0], golden=packed[1])
 
 
 def write_published(repository: ModelRepository, rehearsal: UploadedRehearsal, target: Path) -> bool:
     """Write the ZIP file of the bodies; False if a golden file has changed since `published_rehearsal`."""
     _pack(repository, "multi", rehearsal.document["environment"], target)
     return _sha256(target) == rehearsal.golden
-
-
-def _answer(repository: ModelRepository, mode: Mode, variables: Mapping[str, str]) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="cdk-triton-golden-") as directory:
-        golden = Path(directory, "golden.zip")
-        document = _pack(repository, mode, variables, golden)
-        return {"document": document, "golden": _sha256(golden), "gpus": _gpus(repository)}
 
 
 def _pack(repository: ModelRepository, mode: Mode, variables: Mapping[str, str], target: Path) -> dict[str, Any]:
@@ -160,9 +143,3 @@ def _pack(repository: ModelRepository, mode: Mode, variables: Mapping[str, str],
 def _sha256(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _gpus(repository: ModelRepository) -> int:
-    """The server does not load a model with an `instance_group` on a GPU that the machine does not have."""
-    groups = (group for model in repository.models if model.config for group in model.config.instance_group)
-    return 1 + max((gpu for group in groups for gpu in group.gpus), default=0)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cdk_triton.triton import ModelRepository
     from cdk_triton.triton.rehearsal import GoldenRequest, Tolerance
 
-__all__ = ["MAX_BYTES", "Asked", "golden_files", "golden_requests", "request_name"]
+__all__ = ["MAX_BYTES", "Asked", "golden_requests", "request_name"]
 
 MAX_BYTES: Final = 100_000_000
 """The most that the bodies of the requests and of the expected answers of a repository may have together."""
@@ -57,12 +57,6 @@ def golden_requests(repository: ModelRepository) -> Iterator[Asked]:
                 "MB together, as the server takes and returns them: keep the requests that show most"
             )
         yield asked
-
-
-def golden_files(repository: ModelRepository) -> list[Path]:
-    """The files of the golden requests, with those of the expected answers."""
-    requests = () if repository.rehearsal is None else repository.rehearsal.requests
-    return [repository.root / file for each in requests for file in (each.request, each.expect) if file is not None]
 
 
 def request_name(golden: GoldenRequest, root: Path) -> str:

@@ -28,7 +28,15 @@ from cdk_triton._wording import did_you_mean
 from cdk_triton.errors import ConfigurationError, RepositoryError
 from cdk_triton.triton.environment import ContainerEnvironment
 
-__all__ = ["GOLDEN_DIRECTORY", "GoldenRequest", "Rehearsal", "Tolerance", "rehearsal_in", "rehearsal_table"]
+__all__ = [
+    "GOLDEN_DIRECTORY",
+    "GoldenRequest",
+    "Rehearsal",
+    "Tolerance",
+    "golden_files",
+    "rehearsal_in",
+    "rehearsal_table",
+]
 
 GOLDEN_DIRECTORY: Final = "golden"
 """The directory of a repository for files of golden requests. It is not a model, and the archive does not have it."""
@@ -218,6 +226,12 @@ def _variables(given: object) -> Mapping[str, str]:
     for name, value in variables.items():
         reject_token(value, f"the variable {name!r} of a Rehearsal")
     return variables
+
+
+def golden_files(rehearsal: Rehearsal | None, root: Path) -> list[Path]:
+    """The files of the golden requests of a repository, with those of the expected answers."""
+    requests = () if rehearsal is None else rehearsal.requests
+    return [root / file for each in requests for file in (each.request, each.expect) if file is not None]
 
 
 def rehearsal_in(file: Path, table: object) -> Rehearsal | None:

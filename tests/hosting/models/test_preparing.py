@@ -16,7 +16,7 @@ import pytest
 from aws_cdk import aws_iam as iam
 from inotify_simple import INotify, flags
 
-from cdk_triton import ModelRepository, TensorRTPlan, TritonModel, TritonMultiModel
+from cdk_triton import GoldenRequest, ModelRepository, Rehearsal, TensorRTPlan, TritonModel, TritonMultiModel
 from cdk_triton.artifacts import artifact_key, source_key
 from cdk_triton.artifacts.prepare import prepare
 from cdk_triton.artifacts.repository_cache import cached_answer
@@ -119,6 +119,27 @@ def test_another_name_of_a_link_is_looked_at(world: World, codes: Callable[..., 
     before = codes()
     (version / "model.py").rename(version / "modell.py")
     assert "CT120" in set(codes()) - set(before)
+
+
+def test_golden_files_are_read_again_after_a_change(world: World, codes: Callable[..., list[str]]) -> None:
+    root = world.directory / "repositories" / "text"
+    (root / "golden").mkdir()
+
+    def ask(text: str) -> tuple[str, list[str]]:
+        request = {"inputs": [{"name": "TEXT", "datatype": "BYTES", "shape": [1, 1], "data": [text]}]}
+        file = root / "golden" / "one.json"
+        if not file.exists() or file.read_text() != json.dumps(request):
+            file.write_text(json.dumps(request))
+        leave_alone(root)
+        repository = ModelRepository.from_directory(root, rehearsal=Rehearsal([GoldenRequest("golden/one.json")]))
+        with opened(root / "golden") as files:
+            found = prepare(repository, "single", world.platform, ContainerEnvironment(), rehearse=True)
+        assert found.rehearsal is not None
+        return found.rehearsal.golden, files
+
+    first, second, changed = ask("good"), ask("good"), ask("dark")  # of the same size
+    assert first[0] == second[0] != changed[0]
+    assert [each != [] for each in (first[1], second[1], changed[1])] == [True, False, True]
 
 
 @pytest.mark.parametrize("uncompressed", [True, False])

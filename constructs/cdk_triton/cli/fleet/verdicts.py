@@ -35,10 +35,10 @@ from cdk_triton.protocol import layout
 from cdk_triton.protocol.plan import BuildInput, BuildMachine
 from cdk_triton.protocol.publication import UploadedBuild, UploadedRehearsal
 from cdk_triton.rehearsal.prepared import published_rehearsal
-from cdk_triton.rehearsal.requests import golden_files
 from cdk_triton.triton import Finding, ModelRepository, Severity
 from cdk_triton.triton.findings import joined
 from cdk_triton.triton.locations import Location, Locations
+from cdk_triton.triton.rehearsal import golden_files
 
 __all__ = ["Verdict", "is_current", "judge"]
 
@@ -280,7 +280,7 @@ def _rehearsal(repository: ModelRepository, publisher: PublisherDescription) -> 
     """The rehearsal, and whether all its files are in the repository, whose state the verdict is kept under."""
     rehearsal = published_rehearsal(repository, publisher.rehearsed_environment)
     root = repository.root.resolve()
-    is_inside = all(file.resolve().is_relative_to(root) for file in golden_files(repository))
+    is_inside = all(file.resolve().is_relative_to(root) for file in golden_files(repository.rehearsal, root))
     return {"rehearsal": None if rehearsal is None else asdict(rehearsal), "is_inside": is_inside}
 
 

@@ -30,11 +30,10 @@ from cdk_triton.artifacts.build_plan import build_inputs
 from cdk_triton.artifacts.contents import archive_files
 from cdk_triton.artifacts.prepare import Prepared
 from cdk_triton.artifacts.program import write_program
-from cdk_triton.artifacts.reading import file_state, read_blocks
+from cdk_triton.artifacts.reading import changed, file_state, read_blocks
 from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.hosting.naming.per_construct import cached_per_construct, path_of
 from cdk_triton.hosting.naming.stacks import stack_of
-from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.protocol import layout
 from cdk_triton.protocol.layout import ASSET_PREFIX
 from cdk_triton.protocol.plan import BuildInput, EnsembleBuild, File
@@ -61,14 +60,15 @@ class Artifact:
         prepared: the repository.
         asset: the archive's object key among the assets; None if it is built or promoted, or there are `files`.
         build: how the archive is built, or None.
-        rehearsal: how the archive is rehearsed, or None.
+        golden: the ZIP file of the golden requests that the archive is rehearsed with; None if it is not rehearsed, or
+            promoted, because a promoting store rehearses nothing.
         files: the files that are served instead of an archive, or None.
     """
 
     prepared: Prepared
     asset: str | None = None
     build: EnsembleBuild | None = None
-    rehearsal: StagedRehearsal | None = None
+    golden: BuildInput | None = None
     files: tuple[File, ...] | None = None
 
     @property
@@ -81,19 +81,6 @@ class Artifact:
         """The archive's object key in the store, or the prefix of the files that are served instead."""
         place = layout.archive_key if self.files is None else layout.files_prefix
         return place(self.name, self.prepared.keys.artifact)
-
-
-class StagedRehearsal(NamedTuple):
-    """A rehearsal on its way into the build plan.
-
-    Attributes:
-        prepared: the rehearsal.
-        inputs: the ZIP file of its golden requests; nothing if the archive is promoted, because a promoting store
-            rehearses nothing.
-    """
-
-    prepared: PreparedRehearsal
-    inputs: tuple[BuildInput, ...]
 
 
 class PublishedPlan(NamedTuple):
@@ -208,7 +195,7 @@ class CloudAssembly:
                 draft.replace(target)
             finally:
                 draft.unlink(missing_ok=True)
-        return self._add(target, name, f"Golden requests of Triton repository {rehearsal.prepared.repository.name}")
+        return self._add(target, name, f"Golden requests of Triton repository {rehearsal.repository.name}")
 
     def add_program(self) -> str:
         """Publish the program that builds, named by its content.
@@ -306,9 +293,8 @@ class CloudAssembly:
 def stage(
     assembly: CloudAssembly,
     prepared: Prepared,
-    store: ITritonArtifactStore,
-    rehearsal: PreparedRehearsal | None,
     *,
+    promotes: bool,
     pack: bool,
     uncompressed: bool,
 ) -> Artifact:
@@ -317,8 +303,7 @@ def stage(
     Args:
         assembly: the cloud assembly that gets the assets.
         prepared: the repository.
-        store: the store that gets the artifact.
-        rehearsal: the rehearsal of the repository, or None.
+        promotes: whether the store that gets the artifact promotes it from another store.
         pack: False if the synthesis is known to fail, so nothing needs to be packed or built.
         uncompressed: whether the files are served without an archive.
 
@@ -328,22 +313,18 @@ def stage(
     """
     if uncompressed:
         return Artifact(prepared, files=_files(assembly, prepared, pack=pack))
-    promoted = store.promotes_from is not None
-    staged = None if rehearsal is None else _rehearsal(assembly, rehearsal, pack=pack, promoted=promoted)
-    if promoted:
-        return Artifact(prepared, rehearsal=staged)
+    if promotes:
+        return Artifact(prepared)
+    golden = None if prepared.rehearsal is None else _golden(assembly, prepared.rehearsal, pack=pack)
     if prepared.build is None or not pack:
-        return Artifact(prepared, asset=assembly.add_archive(prepared, pack=pack), rehearsal=staged)
+        return Artifact(prepared, asset=assembly.add_archive(prepared, pack=pack), golden=golden)
     sources = assembly.add_sources(prepared)
     inputs = build_inputs(prepared.build.ensemble, prepared.s3_files, sources)
-    return Artifact(prepared, build=EnsembleBuild(inputs, prepared.build.ensemble), rehearsal=staged)
+    return Artifact(prepared, build=EnsembleBuild(inputs, prepared.build.ensemble), golden=golden)
 
 
-def _rehearsal(assembly: CloudAssembly, rehearsal: PreparedRehearsal, *, pack: bool, promoted: bool) -> StagedRehearsal:
-    if promoted:
-        return StagedRehearsal(rehearsal, ())
-    golden = assembly.add_golden(rehearsal, pack=pack)
-    return StagedRehearsal(rehearsal, (BuildInput(None, golden, f"rehearsals/{rehearsal.key}.zip"),))
+def _golden(assembly: CloudAssembly, rehearsal: PreparedRehearsal, *, pack: bool) -> BuildInput:
+    return BuildInput(None, assembly.add_golden(rehearsal, pack=pack), f"rehearsals/{rehearsal.key}.zip")
 
 
 def _files(assembly: CloudAssembly, prepared: Prepared, *, pack: bool) -> tuple[File, ...]:
@@ -367,7 +348,7 @@ def _copy(prepared: Prepared, source: Path, sha256: str, target: Path) -> None:
                 found.update(block)
                 copy.write(block)
         if found.hexdigest() != sha256:
-            raise prepared.changed("the repository was copied")
+            raise changed(prepared.repository.root, "the repository was copied")
         draft.replace(target)
     except OSError as error:
         raise ArchiveError(

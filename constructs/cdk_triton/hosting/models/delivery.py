@@ -11,22 +11,26 @@ data.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from aws_cdk import CfnResource, CustomResource, Duration
 from constructs import Construct
 
+from cdk_triton.artifacts.prepare import Prepared
 from cdk_triton.hosting.access.images import ContainerImage
-from cdk_triton.hosting.models.assets import Artifact, CloudAssembly, StagedRehearsal
+from cdk_triton.hosting.models.assets import Artifact, CloudAssembly
 from cdk_triton.hosting.models.builds import build_machine, warn_about_duration
-from cdk_triton.hosting.models.rehearsals import check_gpus
+from cdk_triton.hosting.models.rehearsals import REHEARSAL_ERROR
 from cdk_triton.hosting.naming.acknowledgements import bucket_identity
+from cdk_triton.hosting.naming.findings import report_errors
 from cdk_triton.hosting.naming.logical_ids import change_id_with
+from cdk_triton.hosting.store.builds.builders import Builder
 from cdk_triton.hosting.store.builds.grants import GRANT_IDS
 from cdk_triton.hosting.store.builds.selection import BUILDING, REHEARSING
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.protocol import layout
 from cdk_triton.protocol.plan import Commit, PlannedRehearsal, ServedArchives, ServedCopy, StackPlan
+from cdk_triton.rehearsal.prepared import PreparedRehearsal
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["artifact_resource", "delivering_store"]
@@ -69,22 +73,21 @@ def artifact_resource(
     # One repository may serve under several names, but is committed once, and each different rehearsal of it is run.
     distinct = list({a.archive: a for a in artifacts.values()}.values())
     built = [artifact for artifact in distinct if artifact.build is not None]
-    staged = [artifact.rehearsal for artifact in artifacts.values() if artifact.rehearsal is not None]
-    rehearsals = list({(each.prepared.prepared.repository.name, each.prepared.key): each for each in staged}.values())
+    rehearsals = {(a.name, r.key): (a, r) for a in artifacts.values() if (r := a.prepared.rehearsal) is not None}
+    rehearsed = list(rehearsals.values())
     machine = None
-    if built or (rehearsals and store.promotes_from is None):
+    if built or (rehearsed and store.promotes_from is None):
         files = [file for each in built for file in each.prepared.s3_files.values()]
         builder = store._builder_for(scope, platform, files, BUILDING if built else REHEARSING)
-        rehearsed = [each.prepared for each in rehearsals]
-        check_gpus(scope, platform, builder, rehearsed)
+        _check_gpus(scope, platform, builder, [artifact.prepared for artifact, _ in rehearsed])
         minutes = [each.prepared.build_minutes for each in built]
-        warn_about_duration(scope, builder, minutes, [each.minutes for each in rehearsed])
+        warn_about_duration(scope, builder, minutes, [rehearsal.minutes for _, rehearsal in rehearsed])
         machine = build_machine(builder, platform, assembly.add_program())
     plan = StackPlan(
         commits=tuple(_commit(artifact, platform, metadata or {}) for artifact in distinct),
         fleet=None if multi_model is None else _served_archives(multi_model, platform, artifacts),
         builder=machine,
-        rehearsals=tuple(map(_planned_rehearsal, rehearsals)),
+        rehearsals=tuple(_planned_rehearsal(artifact, rehearsal) for artifact, rehearsal in rehearsed),
     )
     published = assembly.add_plan(plan.text())
     store._require_assets_of(scope, published.bucket_name)
@@ -109,6 +112,25 @@ def artifact_resource(
         granted = map(scope.node.try_find_child, GRANT_IDS)
         resource.node.add_dependency(*(policy for policy in granted if policy is not None))
     return resource
+
+
+def _check_gpus(scope: Construct, platform: ServingPlatform, builder: Builder, rehearsed: Iterable[Prepared]) -> None:
+    """Report rehearsals that need more GPUs than the machine of the builder has."""
+    has = builder._gpu_count(platform)
+    report_errors(
+        scope,
+        [
+            (
+                REHEARSAL_ERROR,
+                f"{each.repository.root} cannot be rehearsed: an instance_group needs {each.gpus} GPUs, as "
+                f"{platform.instance_type} has, but a job of {type(builder).__name__} has {has}: give the store "
+                "builders=[SageMakerProcessingBuilder()], which uses the endpoint's instance type if SageMaker "
+                "Processing has it, or remove the golden requests",
+            )
+            for each in rehearsed
+            if has is not None and each.gpus > has
+        ],
+    )
 
 
 def _show_in_diff(resource: CustomResource, artifacts: Mapping[str, Artifact]) -> None:
@@ -156,14 +178,13 @@ def _commit(artifact: Artifact, platform: ServingPlatform, metadata: Mapping[str
     )
 
 
-def _planned_rehearsal(staged: StagedRehearsal) -> PlannedRehearsal:
-    rehearsal = staged.prepared
+def _planned_rehearsal(artifact: Artifact, rehearsal: PreparedRehearsal) -> PlannedRehearsal:
     return PlannedRehearsal(
-        rehearsal.prepared.repository.name,
-        rehearsal.prepared.keys.artifact,
+        artifact.name,
+        rehearsal.artifact_key,
         rehearsal.key,
-        rehearsal.prepared.platform.image_identity,
-        staged.inputs,
+        rehearsal.platform.image_identity,
+        () if artifact.golden is None else (artifact.golden,),
         rehearsal.golden,
         rehearsal.document,
     )

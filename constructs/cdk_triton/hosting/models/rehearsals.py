@@ -1,25 +1,20 @@
-"""The rehearsals of a model's repositories: the server that will serve them answers golden requests first."""
+"""Whether a deployment rehearses a model: the server that will serve it answers golden requests first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from aws_cdk import Annotations
 from constructs import Construct
 
 from cdk_triton._wording import listed, quoted
-from cdk_triton.artifacts.prepare import Prepared
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.naming.findings import report_errors
 from cdk_triton.hosting.naming.per_construct import path_of
-from cdk_triton.hosting.store.builds.builders import Builder
-from cdk_triton.rehearsal.prepared import PreparedRehearsal, prepare_rehearsal
-from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.triton import ContainerEnvironment, Mode
+from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.inference_type import GENERATING
 
-__all__ = ["check_gpus", "prepare_rehearsals"]
+__all__ = ["REHEARSAL_ERROR", "rehearses"]
 
 CONTEXT_KEY: Final = "cdk-triton:rehearsal"
 SKIP: Final = "skip"
@@ -30,66 +25,30 @@ SKIPPED_WARNING = "cdk-triton:RehearsalSkipped"
 NOT_REHEARSED_WARNING = "cdk-triton:NotRehearsed"
 
 
-def prepare_rehearsals(
+def rehearses(
     construct: Construct,
-    prepared: Mapping[str, Prepared],
-    mode: Mode,
+    repositories: Mapping[str, ModelRepository],
     environment: ContainerEnvironment,
     *,
     uncompressed: bool,
-) -> dict[str, PreparedRehearsal] | None:
-    """The rehearsals of a construct's repositories, by the names of the repositories in messages.
+) -> bool:
+    """Whether the deployment rehearses a construct's repositories that have golden requests.
 
     Args:
-        construct: gets the errors, and a warning if nothing is rehearsed.
-        prepared: the repositories by their names in messages.
-        mode: how an endpoint serves them.
+        construct: gets a warning if there are golden requests, but nothing is rehearsed.
+        repositories: the repositories by their names in messages.
         environment: the container's settings.
         uncompressed: whether the endpoint serves the files without an archive.
-
-    Returns:
-        The rehearsals; None if one cannot be run, which is reported as an error.
     """
-    with_requests = {what: each for what, each in prepared.items() if each.repository.rehearsal is not None}
+    with_requests = [what for what, each in repositories.items() if each.rehearsal is not None]
     if not with_requests or _is_skipped(construct):
-        return {}
+        return False
     if reason := _why_not(environment, uncompressed=uncompressed):
         Annotations.of(construct).add_warning_v2(
-            NOT_REHEARSED_WARNING, f"{listed(list(with_requests))} cannot be rehearsed, because {reason}"
+            NOT_REHEARSED_WARNING, f"{listed(with_requests)} cannot be rehearsed, because {reason}"
         )
-        return {}
-    found: dict[str, PreparedRehearsal] = {}
-    errors = []
-    for what, each in with_requests.items():
-        try:
-            rehearsal = prepare_rehearsal(each, mode, environment)
-        except ConfigurationError as error:
-            errors.append((REHEARSAL_ERROR, f"{what} cannot be rehearsed: {error}"))
-        else:
-            assert rehearsal is not None  # of a repository with golden requests
-            found[what] = rehearsal
-    return found if report_errors(construct, errors) else None
-
-
-def check_gpus(
-    construct: Construct, platform: ServingPlatform, builder: Builder, rehearsals: Iterable[PreparedRehearsal]
-) -> None:
-    """Report rehearsals that need more GPUs than the machine of the builder has."""
-    has = builder._gpu_count(platform)
-    report_errors(
-        construct,
-        [
-            (
-                REHEARSAL_ERROR,
-                f"{each.prepared.repository.root} cannot be rehearsed: an instance_group needs {each.gpus} GPUs, as "
-                f"{platform.instance_type} has, but a job of {type(builder).__name__} has {has}: give the store "
-                "builders=[SageMakerProcessingBuilder()], which uses the endpoint's instance type if SageMaker "
-                "Processing has it, or remove the golden requests",
-            )
-            for each in rehearsals
-            if has is not None and each.gpus > has
-        ],
-    )
+        return False
+    return True
 
 
 def _why_not(environment: ContainerEnvironment, *, uncompressed: bool) -> str | None:

@@ -12,7 +12,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton.artifacts.prepare import Prepared, prepare
-from cdk_triton.artifacts.served_repositories import SERVED_METADATA, WorkMinutes, served_document
+from cdk_triton.artifacts.served_repositories import SERVED_METADATA, served_document
 from cdk_triton.hosting.access.images import container_image
 from cdk_triton.hosting.access.network import connections, model_network
 from cdk_triton.hosting.models.assets import Artifact, CloudAssembly, stage
@@ -21,14 +21,13 @@ from cdk_triton.hosting.models.downloads import warn_about_downloads
 from cdk_triton.hosting.models.execution_role import Execution, check_role, execution_role, grant_execution
 from cdk_triton.hosting.models.metadata import check_metadata, tag_model
 from cdk_triton.hosting.models.platform_warnings import warn_about_platform
-from cdk_triton.hosting.models.rehearsals import prepare_rehearsals
+from cdk_triton.hosting.models.rehearsals import REHEARSAL_ERROR, rehearses
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import reject_secrets
 from cdk_triton.hosting.naming.findings import report, report_errors, report_not_read
 from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.hosting.store.store import store_of
-from cdk_triton.rehearsal.prepared import PreparedRehearsal
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Mode, ModelRepository
 from cdk_triton.triton.environment import container_variables
@@ -96,11 +95,12 @@ class ServedModel(Resource):
             uncompressed: whether the endpoint serves the files without an archive.
         """
         reject_secrets(self, container_variables(settings, multi_model=mode == "multi"))
+        labels = _labels(repositories, mode)
+        labelled = {what: repositories[names[0]] for what, names in labels.items()}
+        rehearse = rehearses(self, labelled, settings, uncompressed=uncompressed)
         not_read: dict[str, Sequence[NotRead]] = {}
-        labels: dict[str, str] = {}
         prepared: dict[str, Prepared] = {}  # weights are read from here on
-        for names in _by_repository(repositories):
-            repository = repositories[names[0]]
+        for what, repository in labelled.items():
             found = prepare(
                 repository,
                 mode,
@@ -108,32 +108,27 @@ class ServedModel(Resource):
                 settings,
                 uncompressed=uncompressed,
                 network_isolation=self._network_isolation,
+                rehearse=rehearse,
             )
-            what = str(repository.root) if mode == "single" else _label(names, repository)
             report(self, found.findings, what=what)
             not_read[what] = found.not_read
-            report_errors(self, [(RECIPE_ERROR, f"{what}: {error}") for error in found.errors])
-            prepared |= dict.fromkeys(names, found)
-            labels |= dict.fromkeys(names, what)
+            errors = [(RECIPE_ERROR, f"{what}: {error}") for error in found.errors]
+            if found.rehearsal_error is not None:
+                errors.append((REHEARSAL_ERROR, f"{what} cannot be rehearsed: {found.rehearsal_error}"))
+            report_errors(self, errors)
+            prepared |= dict.fromkeys(labels[what], found)
         report_not_read(self, not_read)
         self._stateful_models = tuple(sorted({name for each in prepared.values() for name in each.stateful_models}))
         warn_about_platform(self, self.platform)
         warn_about_downloads(self, settings, prepared.values())
-        labelled = {labels[name]: each for name, each in prepared.items()}
-        rehearsals = prepare_rehearsals(self, labelled, mode, settings, uncompressed=uncompressed)
-        by_ensemble = {name: each for name, label in labels.items() if (each := (rehearsals or {}).get(label))}
-        self._describe(repositories, mode, settings, labelled, by_ensemble)
-        pack = rehearsals is not None and all(each.is_sound for each in prepared.values())
+        promotes = self._store.promotes_from is not None
+        if prepared:
+            served = served_document(prepared, mode, settings, self._assembly.outdir, promotes=promotes)
+            self.node.add_metadata(SERVED_METADATA, served)
+        pack = all(each.is_sound for each in prepared.values())
         artifacts = {
-            name: stage(
-                self._assembly,
-                prepared[name],
-                self._store,
-                by_ensemble.get(name),
-                pack=pack,
-                uncompressed=uncompressed,
-            )
-            for name in repositories
+            name: stage(self._assembly, each, promotes=promotes, pack=pack, uncompressed=uncompressed)
+            for name, each in prepared.items()
         }
         self._delivery = artifact_resource(
             self,
@@ -146,26 +141,6 @@ class ServedModel(Resource):
             metadata=self._metadata,
         )
         return artifacts
-
-    def _describe(
-        self,
-        repositories: Mapping[str, ModelRepository],
-        mode: Mode,
-        settings: ContainerEnvironment,
-        prepared: Mapping[str, Prepared],
-        rehearsals: Mapping[str, PreparedRehearsal],
-    ) -> None:
-        """Describe the repositories in the cloud assembly, for `cdk-triton validate` and `doctor`."""
-        distinct = {id(each): each for each in repositories.values()}.values()
-        if distinct:
-            minutes = WorkMinutes(0, 0)
-            if self._store.promotes_from is None:
-                builds = sum(each.build_minutes for each in prepared.values())
-                rehearsed = {each.key: each.minutes for each in rehearsals.values()}
-                minutes = WorkMinutes(round(builds, 1), round(sum(rehearsed.values()), 1))
-            passes = {name: each.pass_key for name, each in rehearsals.items()}
-            described = served_document(distinct, mode, self.platform, settings, self._assembly.outdir, minutes, passes)
-            self.node.add_metadata(SERVED_METADATA, described)
 
     def _serve(self, prefix: str, container: Mapping[str, object], artifact_key: str | None = None) -> None:
         """Create the role and the SageMaker Model.
@@ -211,14 +186,16 @@ class ServedModel(Resource):
         return self._model.attr_model_name
 
 
-def _by_repository(repositories: Mapping[str, ModelRepository]) -> list[list[str]]:
-    """The names grouped by repository, so that the findings about each are reported once."""
+def _labels(repositories: Mapping[str, ModelRepository], mode: Mode) -> Mapping[str, Sequence[str]]:
+    """The names of each repository, by how messages call it, so that the findings about it are reported once."""
     names: dict[int, list[str]] = {}
     for name, repository in repositories.items():
         names.setdefault(id(repository), []).append(name)
-    return list(names.values())
+    return {_label(repositories[each[0]], each, mode): each for each in names.values()}
 
 
-def _label(names: Sequence[str], repository: ModelRepository) -> str:
+def _label(repository: ModelRepository, names: Sequence[str], mode: Mode) -> str:
+    if mode == "single":
+        return str(repository.root)
     others = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"{names[0]}{others} ({repository.root})"
