@@ -13,11 +13,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["failed_request", "load_failures", "rejected_load", "rejected_model"]
+__all__ = ["failed_request", "load_failures", "logged_exception", "rejected_load", "rejected_model"]
 
 _ERROR_LINE: Final = re.compile(r'^(?:E\d{4} \S+ \d+ [\w.]+:\d+\] "(?P<logged>.*)"|error: (?P<last>.*))$')
 _ROOT_CAUSES: Final = (
@@ -40,6 +40,8 @@ _ANSWERS: Final = (
 )
 _PARSE_ERROR: Final = re.compile(r"^\[libprotobuf ERROR .*\] Error parsing text-format \S+ (?P<fault>.+)$")
 _FRAME: Final = re.compile(r"^ {2}(?P<file>.+)\((?P<line>\d+)\): ", re.MULTILINE)
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_PRINTED_FRAME: Final = re.compile(r' {2}File "(?P<file>.+)", line (?P<line>\d+)')
 _FAILED: Final = re.compile(r"Failed to process the request\(s\) for model '[^']+', message: (?P<reason>.*)", re.DOTALL)
 """What a Python model raises in `execute` (python_backend: src/python_be.cc)."""
 _ESCAPES: Final = {"\\n": "\n", '\\"': '"', "\\\\": "\\", "\\t": "\t", "\\r": "\r"}
@@ -111,6 +113,27 @@ def failed_request(text: str, repository: Path) -> str:
     """
     found = _FAILED.search(text)
     return _short(text, repository) if found is None else _reason(found["reason"], repository)
+
+
+def logged_exception(lines: Iterable[str], repository: Path) -> str:
+    """The first exception whose traceback a server has printed, such as one that has ended a thread of a Python model.
+
+    Args:
+        lines: what the server has printed.
+        repository: the directory of the models, which is taken out of paths.
+
+    Returns:
+        Such as `ValueError: no such row (features/1/model.py, line 12)`; empty if there is none.
+    """
+    is_within, place = False, ""
+    for line in lines:
+        if line == _TRACEBACK:
+            is_within, place = True, ""
+        elif is_within and not line.startswith(" "):
+            return _short(line, repository) + place
+        elif is_within and (frame := _PRINTED_FRAME.match(line)) and repository in Path(frame["file"]).parents:
+            place = f" ({Path(frame['file']).relative_to(repository)}, line {frame['line']})"
+    return ""
 
 
 def _clause(text: str, repository: Path | None) -> str | None:

@@ -20,12 +20,12 @@ from typing import Collection, Iterator, NamedTuple
 from urllib.parse import quote
 
 from ..commands import end_group, exit_status
-from ..load_failures import failed_request, load_failures, rejected_load
+from ..load_failures import failed_request, load_failures, logged_exception, rejected_load
 from ..log import Log
 from ..stop import Stop
 from .account import Account
 from .document import RehearsalDocument
-from .privacy import printed_without_text
+from .privacy import printed_without_text, said_without_text
 from .processes import adopting, end_all
 
 __all__ = ["Answer", "RehearsalError", "Server", "serving"]
@@ -150,6 +150,7 @@ class Server:
         self.place = root / _SERVED[document.mode].format(self._model)
         self.load_seconds = 0.0
         self._is_loaded = False
+        self._printed = 0
         self.stand_ins: dict[str, None] = {}
         self.lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self.version: str | None = None
@@ -224,13 +225,16 @@ class Server:
         """
         self._stop.check()
         path = "/invocations" if self._document.mode == "single" else f"/models/{self._model}/invoke"
-        began = time.monotonic()
+        began, printed = time.monotonic(), self._printed
         send = self._request if watched else self._ask
         answer = send("POST", path, body, content_type, timeout=_ANSWER_SECONDS)
         if answer is not None:
             return answer
         if time.monotonic() - began >= _ANSWER_SECONDS:
-            raise RehearsalError(f"the server did not answer within {_ANSWER_SECONDS:g} s, which is SageMaker's limit")
+            late = f"the server did not answer within {_ANSWER_SECONDS:g} s, which is SageMaker's limit"
+            raised = logged_exception([*self.lines][len(self.lines) - (self._printed - printed) :], self.place)
+            said = said_without_text(raised, body, content_type, self.place)
+            raise RehearsalError(f"{late}; meanwhile, a model raised {said}" if raised else late)
         raise self._closed()
 
     def stop(self, others: Collection[int]) -> None:
@@ -286,6 +290,7 @@ class Server:
         for block in process.stdout:
             line = block.decode("utf-8", "replace").rstrip("\n")
             self.lines.append(line)
+            self._printed += 1
             shown = printed_without_text(line) if self._private and self._is_loaded else line
             if shown or not line:
                 self._log.event("output", text=shown)

@@ -300,7 +300,7 @@ def test_a_random_request_asks_for_every_output_of_an_ensemble(
     assert not fails or found["reason"].startswith("a random request: the answer lacks the output 'texts', and has 'a'")
 
 
-def test_a_model_that_hangs_is_given_up(
+def test_a_model_that_hangs_is_given_up_with_what_one_of_its_threads_raised(
     repository: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The program runs in this process, so that its limit of 60 s can become 2 s."""
@@ -308,7 +308,8 @@ def test_a_model_that_hangs_is_given_up(
     monkeypatch.setattr(server, "_GRACE_SECONDS", 2.0)
     monkeypatch.setenv("PATH", f"{build_tools.tools_directory()}:{os.environ['PATH']}")
     monkeypatch.setenv("CDK_TRITON_STAND_IN_PYTHON", sys.executable)
-    models = ModelRepository.from_directory(repository(execute="time.sleep(3600)"))
+    in_thread = 'import threading; threading.Thread(target=lambda: int("no number")).start()'
+    models = ModelRepository.from_directory(repository(execute=f"{in_thread}; time.sleep(3600)"))
     shutil.copytree(models.root / "model", tmp_path / "in/repository/model")
     (tmp_path / "root").mkdir()
     write_folder(tmp_path / "in", models, "single", {}, golden_requests(models))
@@ -319,7 +320,10 @@ def test_a_model_that_hangs_is_given_up(
         for number, handler in handlers.items():
             signal.signal(number, handler)
     found = json.loads((tmp_path / "out/rehearsal.json").read_text())
-    assert found["reason"] == ("golden/one.json: the server did not answer within 2 s, which is SageMaker's limit")
+    assert found["reason"] == (
+        "golden/one.json: the server did not answer within 2 s, which is SageMaker's limit; meanwhile, a model raised "
+        "ValueError: invalid literal for int() with base 10: 'no number' (model/1/model.py, line 14)"
+    )
 
 
 def test_an_interrupted_rehearsal_leaves_nothing(repository: Callable[..., Path]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cdk_triton._load_failures import load_failures, rejected_model
+from cdk_triton._load_failures import load_failures, logged_exception, rejected_model
 from cdk_triton.errors import LocalError
 
 if TYPE_CHECKING:
@@ -126,3 +126,30 @@ def test_each_model_at_fault_is_named_once() -> None:
     assert load_failures(printed, Path("/r")) == (
         "model 'a' does not load: no file; model 'b' does not load: bad \"x\" (b/1/model.py, line 3)"
     )
+
+
+TRACEBACK = """I1130 04:15:00.123456 7 model.cc:12] "served"
+Exception in thread Thread-1 (generate):
+Traceback (most recent call last):
+  File "/usr/lib/python3.12/threading.py", line 1073, in _bootstrap_inner
+    self.run()
+  File "/opt/ml/model/one/1/model.py", line 7, in generate
+    int(text)
+ValueError: no number
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/opt/ml/model/one/1/model.py", line 9, in generate
+    raise KeyError
+KeyError
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [(TRACEBACK, "ValueError: no number (one/1/model.py, line 7)"), (TRACEBACK[:48], "")],
+    ids=["the first of two", "none"],
+)
+def test_an_exception_in_the_output(printed: str, expected: str) -> None:
+    assert logged_exception(printed.splitlines(), Path("/opt/ml/model")) == expected
