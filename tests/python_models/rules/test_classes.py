@@ -389,3 +389,52 @@ def test_a_model_that_may_be_decoupled(write: Write, config: str, more: str) -> 
     source = f"{UTILS}{CLASS}    def execute(self, requests):\n        x = {MAKE}\n{more}"
     files = {"model/config.pbtxt": f'backend: "python" {config}', "model/1/model.py": source}
     assert "CT177" not in [finding.code for finding in write(files, base={}).check()]
+
+
+SENDER = "for r in requests:\n            s = r.get_response_sender()\n            "
+SEND = "s.send(pb.InferenceResponse([]))"
+FINAL = "s.send(flags=pb.TRITONSERVER_RESPONSE_COMPLETE_FINAL)"
+STREAMS = f"def stream(self, sender):\n        for each in self.words: sender.send(each)\n        sender.{FINAL[2:]}"
+IN_THREAD = "for r in requests: Thread(target=self.stream, args=(r.get_response_sender(),)).start()\n    "
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        pytest.param(f"{SENDER}{SEND}\n            {FINAL}", 0, id="one and the flag"),
+        pytest.param(f"{SENDER}{SEND}\n            {SEND}", 7, id="two"),
+        pytest.param(f"{SENDER}for x in r.inputs(): {SEND}", 6, id="in a loop"),
+        pytest.param(
+            f"{SENDER}while x:\n                if not x: break\n                {SEND}", 8, id="up to a break"
+        ),
+        pytest.param(f"{SENDER}[{SEND} for x in r.inputs()]", 6, id="in a comprehension"),
+        pytest.param(f"for r in requests:\n            for x in y: r.get_response_sender().{SEND[2:]}", 5, id="again"),
+        pytest.param(f"{IN_THREAD}{STREAMS}", 6, id="in a thread"),
+        pytest.param(f"{IN_THREAD}{STREAMS.replace('each)', 'each); break')}", 0, id="in a loop that ends"),
+        pytest.param(f"{IN_THREAD}{STREAMS.replace('stream(', 'other(')}", 0, id="in a method that nobody calls"),
+        pytest.param(f"{IN_THREAD}{STREAMS.replace('sender.', 'self.log.')}", 0, id="to another one"),
+        pytest.param(f"{SENDER}for x in y: self.say(s, x)\n    def say(self, s, x): {SEND}", 6, id="by a helper"),
+        pytest.param(f"{SENDER}if r.parameters():\n                for x in y: {SEND}", 0, id="for some"),
+        pytest.param(
+            f"{SENDER}if x:\n                {SEND}; continue\n            for x in y: {SEND}", 0, id="or one"
+        ),
+        pytest.param(f"{SENDER}if x: {SEND}\n            else: {SEND}", 0, id="either"),
+        pytest.param(f"x = self.decoupled\n        {SENDER}for x in y: {SEND}", 0, id="knows the policy"),
+        pytest.param(f"s = [r.get_response_sender() for r in requests]\n        for s in s: {SEND}", 0, id="one each"),
+    ],
+)
+@pytest.mark.parametrize("config", ["", "model_transaction_policy { decoupled: true }"], ids=["plain", "decoupled"])
+def test_a_second_response(messages: Messages, write: Write, body: str, line: int, config: str) -> None:
+    source = f"{UTILS}{CLASS}    def execute(self, requests):\n        {body}\n"
+    files = {"model/config.pbtxt": f'backend: "python" {config}', "model/1/model.py": source}
+    found = [each for each in write(files, base={}).check() if each.code == "CT177"]
+    messages.of(found)
+    assert [each.line for each in found] == ([line] if line and not config else [])
+
+
+def test_a_model_of_an_old_release_that_streams(messages: Messages, write: Write) -> None:
+    source = f"{UTILS}{CLASS}    def execute(self, requests):\n        {SENDER}for x in y: {SEND}\n"
+    platform = ServingPlatform(release="24.05", instance_type="ml.g5.xlarge", image=IMAGE)
+    repository = write({"model/config.pbtxt": 'backend: "python"', "model/1/model.py": source}, base={})
+    found = messages.of(each for each in repository.check(platform=platform) if each.code == "CT177")
+    assert found == [("CT177", "model/1/model.py", "")]
