@@ -83,7 +83,7 @@ class ModelConfigError(RepositoryError):
         path: the file, as the user would write it.
         line: the line of the fault, counted from 1, or None if the parser does not report it.
         column: the column of the fault, counted from 1, or None if the parser does not report it.
-        fix: the end of the message, which tells what to do; "" if only the fault is known.
+        fix: the end of the message, with the way to fix the fault; "" if only the fault is known.
     """
 
     def __init__(

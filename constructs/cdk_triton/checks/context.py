@@ -28,10 +28,10 @@ _NOT_READ = object()
 class CheckContext:
     """What a rule works on: a repository, and how the repository will be served.
 
-    A rule uses no clock and no network, and reads files with `contents`. There are two exceptions. The package `onnx`
-    checks the graphs of ONNX files, with results that are cached between runs. With `preflight`, rules start TensorRT's
-    parser. Both run in a separate process with a time limit. So a finding depends on the installed packages and, if a
-    process reaches its limit, on the machine.
+    A rule uses no clock and no network, and reads files with `contents`. There are two exceptions, which run in a
+    separate process with a time limit: the package `onnx` checks the graphs of ONNX files, with results that are cached
+    between runs, and with `preflight`, TensorRT's parser checks networks. These findings depend on the installed
+    packages and, if a process reaches its limit, on the machine.
 
     Attributes:
         repository: the repository.
@@ -69,7 +69,7 @@ class CheckContext:
 
     @cached_property
     def loaded_models(self) -> tuple[Model, ...]:
-        """The models that the server would load, as far as the files show; all models if the entry model is unknown.
+        """The models that the server would load, as far as the files show, or all models if the entry model is unknown.
 
         The server runs with explicit model control. It loads the entry model, the steps of an ensemble, and the
         additional models. A rule about one model checks only these, because a directory that is not loaded does no

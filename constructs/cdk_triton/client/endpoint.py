@@ -54,9 +54,9 @@ _T = TypeVar("_T")
 class TritonClient:
     """Invokes one SageMaker endpoint whose container is Triton.
 
-    Each request is sent once, except as `from_parameters` and `infer_many` describe. Nothing is retried, because a
-    model may be stateful, and may have run even if the request timed out. If you give your own `runtime`, it keeps its
-    own retry configuration (botocore's default repeats a request after most failures). Threads may share a client.
+    Each request is sent once, except as `from_parameters` and `infer_many` describe. The client does not retry, because
+    a model may be stateful, and may have run even if the request timed out. If you give your own `runtime`, it keeps
+    its retry configuration (botocore's default repeats a request after most failures). Threads may share a client.
 
     Args:
         endpoint_name: the name of the endpoint, not its ARN.
@@ -98,19 +98,19 @@ class TritonClient:
         """Create a client from the parameters that an endpoint with `ssm_parameter_path` has in the Parameter Store.
 
         `infer(…, ensemble=…)` finds the target model by the name of the ensemble. The names are cached, and refreshed
-        in the background. If SageMaker rejects a request because the endpoint or the target model may be gone, the
-        names are refreshed at once, and the request is sent again if the name has changed. If a refresh fails, the last
-        known names stay in use, and a warning is logged.
+        in the background. If SageMaker rejects a request because the endpoint or the target model may no longer exist,
+        the names are refreshed at once, and the request is sent again if the name has changed. If a refresh fails, the
+        last known names stay in use, and a warning is logged.
 
         Args:
             path: the endpoint's `ssm_parameter_path`.
             runtime: see the class.
             s3: see the class.
             ssm: a boto3 `ssm` client; by default a client of boto3's default session.
-            max_age: seconds after which the next use of a name starts a refresh in the background. That request still
-                uses the old name, because a replaced target model stays callable. The name of a published ensemble is
-                refreshed in the background after half of this time; after the whole time, a request first reads the new
-                name.
+            max_age: seconds after which the next use of a name starts a refresh in the background, while the request
+                still uses the old name, because a replaced target model stays callable. The name of a published
+                ensemble is refreshed in the background after half of this time; after the whole time, a request waits
+                until the new name is read.
 
         Raises:
             ConfigurationError: there is no parameter `endpoint-name` below the path, `max_age` is negative, or no AWS
@@ -297,11 +297,11 @@ class TritonClient:
         """Combine many small requests into a few large ones, and return a result for each.
 
         Requests are sent together if their inputs have the same names, types and shapes. If the container returns an
-        error for such a batch, the client sends the two halves again, until only the request at fault fails. So a model
-        may receive a row more than once. Do not use this method for a model with state.
+        error for such a batch, the client sends its two halves again, until only the faulty request fails. A model may
+        therefore receive a row more than once, so do not use this method for a model with state.
 
-        If you have not given the client your own `runtime`, this method uses urllib3, which takes half as long as
-        boto3. If the environment sets a proxy or a CA bundle, give the client a `runtime`.
+        By default, this method uses urllib3, which takes half as long as boto3, but supports no proxy or CA bundle that
+        the environment sets. In such an environment, give the client your own `runtime`.
 
         Args:
             requests: the inputs of each request, as in `infer`, with the batch dimension.

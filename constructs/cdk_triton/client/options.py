@@ -125,7 +125,7 @@ class GenerateRequestOptions(IdentifierOptions, total=False):
 
 
 class GenerateOptions(GenerateRequestOptions, total=False):
-    """The options of `stream` and `generate`. They have no target model, because multi-model endpoints do not generate.
+    """The options of `stream` and `generate`; without a target model, because multi-model endpoints do not generate.
 
     Attributes:
         target_variant: the production variant to invoke; by default SageMaker chooses by the variants' weights.

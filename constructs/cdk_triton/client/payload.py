@@ -42,8 +42,8 @@ class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
     """The response of a model: its output arrays by name. BYTES tensors are object arrays of `bytes`.
 
     Attributes:
-        outputs: the arrays, in the order of the response. The array of a binary tensor whose elements have a fixed size
-            is a view of the response: it is read-only, may be unaligned, and keeps the whole response in memory.
+        outputs: the arrays, in the order of the response. If a binary tensor has elements of a fixed size, its array is
+            a read-only view of the response, which may be unaligned and keeps the whole response in memory.
             `array.copy()` has none of these limits.
         variant: the production variant that responded, or None if the service does not return it.
     """

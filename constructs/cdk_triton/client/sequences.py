@@ -74,7 +74,7 @@ class _Sends(Protocol):
 class Sequence:
     """The calls of one sequence, as a context. `TritonClient.sequence` returns it.
 
-    Leaving the context without a last call is a `ResourceWarning`. A sequence is not for several threads.
+    Leaving the context without a last call gives a `ResourceWarning`. Use a sequence in one thread only.
     """
 
     def __init__(self, sequence_id: int | str, send: _Sends) -> None:
@@ -92,8 +92,8 @@ class Sequence:
         Raises:
             ConfigurationError: the sequence has ended, another call of it is under way, or `infer` of the client raises
                 it.
-            InvocationError: `infer` of the client raises it. The next call then takes the place of this one, unless the
-                model answered with something that the client rejects.
+            InvocationError: `infer` of the client raises it. The next call then takes the place of the failed call,
+                unless the model answered with something that the client rejects.
         """
         with self._course.next(last=last) as step:
             return self._send(inputs, step, options)

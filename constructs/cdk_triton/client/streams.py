@@ -65,7 +65,7 @@ class _Stream:
     def first_result_seconds(self) -> float | None:
         """The time from sending the request until the caller read its first result, in seconds; None before that.
 
-        A caller that does something else before it reads adds the time of that.
+        The time includes whatever the caller does before it reads.
         """
         return self._first
 
@@ -179,8 +179,8 @@ class ResultStream(_Stream, Iterator["InferenceResult"]):
 class AsyncResultStream(_Stream, AsyncIterator["InferenceResult"]):
     """The results of one request, each as it arrives, for `async for`.
 
-    `AsyncTritonClient.stream` returns it. In other respects, it is a `ResultStream`. Once it has begun, it does not
-    count towards the client's `concurrency`.
+    `AsyncTritonClient.stream` returns it. Apart from `async for`, it is like a `ResultStream`. Once it has begun, it
+    does not count towards the client's `concurrency`.
     """
 
     def __init__(

@@ -89,11 +89,11 @@ class ContainerEnvironment:
         log_info: whether to log informational messages.
         log_warning: whether to log warnings.
         log_error: whether to log errors.
-        allow_metrics: whether the server serves metrics for Prometheus on `metrics_port`. Nothing outside the container
-            reaches that port; SageMaker scrapes port 8080. From 23.07.
+        allow_metrics: whether the server serves metrics for Prometheus on `metrics_port`, which is not reachable from
+            outside the container; SageMaker scrapes port 8080. From 23.07.
         metrics_port: the port of the metrics for Prometheus; default 8002. It must differ from `port`. From 23.07.
-        allow_grpc: whether the server accepts gRPC requests on `grpc_port`. Nothing outside the container reaches that
-            port. From 23.07.
+        allow_grpc: whether the server accepts gRPC requests on `grpc_port`, which is not reachable from outside the
+            container. From 23.07.
         grpc_port: the port of gRPC; default 8001. From 23.07.
         thread_count: the number of threads that process HTTP requests, up to 1,024; default 8.
         buffer_manager_thread_count: the number of threads that copy tensors, up to 1,024; default 0.
@@ -101,8 +101,8 @@ class ContainerEnvironment:
             MiB before 23.09). None: the minimum. An instance takes more if its tensors need more, and all instances
             of a container share the 64 MB of its /dev/shm.
         shm_growth_byte_size: the bytes by which the shared memory grows; default 1 MiB.
-        model_load_gpu_limit: the fraction of each GPU's memory, above 0 and at most 1, beyond which the server loads no
-            model. A load that would exceed this limit fails with status 400, and SageMaker unloads no other model.
+        model_load_gpu_limit: the fraction of each GPU's memory, above 0 and at most 1, up to which the server loads
+            models. A load that would exceed this limit fails with status 400, and SageMaker unloads no other model.
         tensorflow_version: the version of the TensorFlow backend, 1 or 2. Releases from 25.03 on do not have this
             backend.
         port: the port of SageMaker's protocol; default 8080. SageMaker sets it if an endpoint runs several containers.

@@ -95,9 +95,9 @@ _REQUESTS: Final = several(
 
 @dataclass(frozen=True)
 class GoldenRequest:
-    """A request whose answer is known.
+    """A request whose answer is known, for a rehearsal.
 
-    An answer needs the outputs for which the request asks. Without `expect` and `label`, any such answer passes.
+    An answer must have all outputs for which the request asks. Without `expect` and `label`, any such answer passes.
 
     Attributes:
         request: the file with the request: JSON as for `cdk-triton invoke --data`, or `.npz` with an array for each
@@ -166,9 +166,9 @@ class Rehearsal:
 
     Attributes:
         requests: the requests. Each goes to the entry model, which is the ensemble if there is one.
-        load_timeout: how many seconds a rehearsal waits for the models to be ready before it gives up, at most 3600,
-            SageMaker's limit for the start of a container. None: the default of an endpoint's
-            `container_startup_timeout`, which depends on the size of the files.
+        load_timeout: how many seconds a rehearsal waits for the models to be ready, at most 3600, which is SageMaker's
+            limit for the start of a container. None: the default of an endpoint's `container_startup_timeout`, which
+            depends on the size of the files.
         environment: container variables that have another value in a rehearsal than on the endpoint, such as a literal
             instead of a CDK token.
         max_load_seconds: the maximum time until the models are ready, in seconds. None: only `load_timeout` applies.

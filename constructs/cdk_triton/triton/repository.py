@@ -205,10 +205,10 @@ class ModelRepository:
         """The model that callers invoke.
 
         Args:
-            mode: `single` returns the container's default model: the only model, the only directory that has a
+            mode: `single` returns the container's default model, which is the only model, the only directory that has a
                 configuration or a version, or the only ensemble that is not a step of another ensemble. `multi` returns
-                the model that SageMaker's loader picks: the only model, or the only one whose text looks like an
-                ensemble (sagemaker_server.cc, SageMakerMMELoadModel).
+                the model that SageMaker's loader selects, which is the only model, or the only one whose text looks
+                like an ensemble (sagemaker_server.cc, SageMakerMMELoadModel).
 
         Returns:
             The model, or None if the repository does not determine it. The checks then report a finding.

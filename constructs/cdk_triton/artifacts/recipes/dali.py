@@ -37,11 +37,11 @@ class DaliPipeline:
     """A Python file with one `@pipeline_def`, for a model of the DALI backend.
 
     By default, Triton serialises the pipeline whenever it loads the model (`@autoserialize`), with the same DALI that
-    then runs the pipeline. The build tries this in advance, in the serving image and on the serving GPU, and fails
-    if the pipeline cannot be serialised or loaded, or has other inputs or outputs than `config.pbtxt`. For
-    example, `DaliPipeline("preprocess")` checks `preprocess/1/dali.py`, and adds no file. A `pipeline` outside the
-    version directory is copied to `<version>/dali.py`, and the decorator `@autoserialize` is added if it is missing.
-    The original does not go into the archive.
+    then runs the pipeline. The build tries this in advance, in the serving image and on the serving GPU, and fails if
+    the pipeline cannot be serialised or loaded, or has other inputs or outputs than `config.pbtxt`. For example,
+    `DaliPipeline("preprocess")` checks `preprocess/1/dali.py`, and adds no file. A `pipeline` outside the version
+    directory is copied to `<version>/dali.py`, with the decorator `@autoserialize` added if it is missing. The archive
+    omits the original.
 
     With `serialize=True`, the archive contains `<version>/model.dali` instead of the Python file. Every release can
     load it, without running Python. The build serialises the pipeline in two processes, and warns if the bytes of the

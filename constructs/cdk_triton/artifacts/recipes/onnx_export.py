@@ -42,8 +42,8 @@ class OnnxExport:
     of the container's version, with only the packages of `requirements`. The environment variables of the process
     contain neither credentials nor tokens, but the process is not a sandbox: code that looks for secrets elsewhere may
     find them. The function finds the repository's files relative to its own file (`Path(__file__).parent`). `sources`
-    names the files that only the export reads. These files do not go into the archive, and neither do the function's
-    file and the requirements.
+    names the files that only the export reads. The archive contains neither these files nor the function's file and the
+    requirements.
 
     Afterwards, the build reads the file with the `onnx` of `requirements`, compares the names of the network's outputs
     with `outputs`, changes integer inputs if `integer_inputs` is set, and checks the network. Weights in separate files

@@ -22,8 +22,8 @@ class BuildRecipe(Protocol):
     """A declared build that adds files to a repository, in the image that serves it.
 
     Any object with these members is a recipe. All paths are relative to the repository, with `/`. Messages use a
-    recipe's `str()`, such as `TensorRTPlan('bert')`. While the app runs, each member must always return the same
-    value, because the artifact key and the build plan contain it.
+    recipe's `str()`, such as `TensorRTPlan('bert')`. Each member must return the same value throughout a run of the
+    app, because the artifact key and the build plan contain it.
 
     The build program has only the steps of this library's recipes, so the `step` of your own recipe must return one of
     them.

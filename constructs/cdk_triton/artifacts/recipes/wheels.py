@@ -44,13 +44,13 @@ class WheelEnvironment:
     x86_64-manylinux_2_28 requirements.in -o requirements.txt`. For another release, use its Python version. The file
     must contain numpy, because the Python backend imports it.
 
-    The build creates a virtual environment with the image's own Python, and installs the packages with pip: wheels
+    The build creates a virtual environment with the image's own Python, and installs the packages with pip, but wheels
     only, so that packages do not run code during the build. pip checks each file's hash, and fails if a required
     package is not pinned or has no wheel for this Python. Compiled files (`*.pyc`) are left out, because they contain
     timestamps.
 
-    Python itself is not packed, because the process that runs a model uses the image's Python. So an environment is
-    only as large as its packages, and works only in images with the same Python version.
+    Python itself is not packed, because the process that runs a model uses the image's Python. So an environment
+    contains nothing but its packages, and works only in images with the same Python version.
 
     Several models can use one packed environment: the other models set `EXECUTION_ENV_PATH` to, for example,
     `$$TRITON_MODEL_DIRECTORY/../generate/env.tar.gz`, where `generate` is the `model` of this recipe.

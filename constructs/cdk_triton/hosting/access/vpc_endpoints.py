@@ -102,8 +102,8 @@ def add_vpc_endpoints(
         The new VPC endpoints, by service.
 
     Raises:
-        ConfigurationError: `exclude` names a service that this function does not add, this function has been called for
-            the VPC already, or an imported VPC lacks its route tables or CIDR block; the VPC has no DNS; or `subnets`
+        ConfigurationError: `exclude` names a service that this function does not add; this function has been called for
+            the VPC already; an imported VPC lacks its route tables or CIDR block; the VPC has no DNS; or `subnets`
             select none, several in one availability zone, or one of another VPC.
     """
     services = [*VPC_ENDPOINTS, *(FUNCTION_ENDPOINTS if store_functions else ())]

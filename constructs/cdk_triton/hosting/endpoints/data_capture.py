@@ -67,8 +67,8 @@ class DataCapture:
         capture_requests: whether SageMaker captures requests.
         capture_responses: whether SageMaker captures responses.
         encryption_key: the KMS key that encrypts the captured data, in the bucket's region; by default the bucket's own
-            KMS key, if it has one. You can pass an alias and later point it to another KMS key: the endpoint never
-            reads captured data, so it no longer needs the first key.
+            KMS key, if it has one. You can pass an alias and later point it to another KMS key, because the endpoint
+            never reads captured data, and so does not need the first key any more.
 
     Raises:
         ConfigurationError: the percentage is out of its range, the prefix is not valid or belongs to an artifact store,

@@ -68,8 +68,7 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     Most changes create a new endpoint configuration, and CloudFormation updates the endpoint to it.
 
-    Metrics belong to a variant: use `variant(name)`. If there is only one variant, the endpoint itself also has these
-    metrics.
+    `variant(name)` returns a variant with its metrics. If there is only one variant, the endpoint itself also has them.
 
     Args:
         scope: the stack or construct that the endpoint belongs to.
@@ -77,8 +76,8 @@ class TritonEndpoint(Resource, VariantMetrics):
         model: the model to serve with one variant that has the default settings. Give either `model` or `variants`.
         variants: the production variants, if you need several variants or other settings.
         shadow: a variant that gets copies of requests, and whose responses are dropped. Its weight divided by the
-            weight of the production variant is the share of requests that SageMaker copies. It needs exactly one
-            production variant, and neither can be multi-model.
+            weight of the production variant is the share of requests that SageMaker copies. The endpoint must have
+            exactly one production variant, and neither variant can be multi-model.
         endpoint_name: the name of the endpoint; by default, CloudFormation generates a name. If you give a name,
             CloudFormation cannot replace the endpoint while it keeps this name.
         encryption_key: the KMS key, in the endpoint's region, that encrypts the EBS volumes of the instances. The
@@ -208,8 +207,8 @@ class TritonEndpoint(Resource, VariantMetrics):
     def from_endpoint_name(scope: Construct, id: str, endpoint_name: str) -> ImportedEndpoint:
         """Import an endpoint that exists in the scope's account and region, by its name.
 
-        If the name contains an unresolved token, grants work only if the resolved name has no capital letters. If the
-        name may contain capital letters, use `from_endpoint_attributes`.
+        If the name contains an unresolved token, grants work only if the resolved name has no capital letters. If it
+        may have some, use `from_endpoint_attributes`.
 
         Raises:
             ConfigurationError: the name is not a valid endpoint name.
@@ -221,8 +220,8 @@ class TritonEndpoint(Resource, VariantMetrics):
     def from_endpoint_arn(scope: Construct, id: str, endpoint_arn: str) -> ImportedEndpoint:
         """Import an endpoint that exists, by its ARN.
 
-        The endpoint gets the name in the ARN, which SageMaker writes in lower case. Callers must use the name with its
-        capital letters. So use `from_endpoint_attributes` for a name that contains capital letters.
+        The endpoint gets the name in the ARN, which SageMaker writes in lower case. If the name contains capital
+        letters, use `from_endpoint_attributes`, because callers must use the name with these letters.
 
         Raises:
             ConfigurationError: the ARN is not the ARN of an endpoint.

@@ -50,8 +50,8 @@ class TritonModel(ServedModel):
         scope: the stack or construct that the model belongs to.
         id: the construct's id.
         repository: the repository, or its directory, such as `models/search`. The name of the directory becomes part of
-            the archive's URL. Permissions are per directory name: a role that can read one archive below this name can
-            read all of them. So give each repository its own name.
+            the archive's URL. Permissions are per directory name, so a role that can read one archive below this name
+            can read all of them. Give each repository its own name.
         platform: the release and instance type, or the short form "25.09/ml.g5.2xlarge".
         store: the store that keeps the archive; by default, the stack creates its own store.
         environment: how the container starts Triton; by default Triton loads the entry model, with the verbose log off.
@@ -61,8 +61,8 @@ class TritonModel(ServedModel):
             subnets of the VPC.
         security_groups: the security groups of the instances, up to 5; by default a new security group that allows all
             outbound and no inbound traffic.
-        network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
-            still downloads the archive and forwards the requests.
+        network_isolation: whether to cut the containers off from every network, and to give them no AWS credentials.
+            SageMaker still downloads the archive and forwards the requests.
         uncompressed: whether the instances download the repository's files without an archive, so that they unpack
             nothing. Use this for weights of many gigabytes, which hardly compress. Each file becomes a CDK asset.
         metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive

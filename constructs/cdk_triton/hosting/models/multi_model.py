@@ -41,10 +41,10 @@ __all__ = ["TritonMultiModel"]
 class TritonMultiModel(ServedModel):
     """Ensembles that share the instances of one endpoint. An instance loads an ensemble at the first request for it.
 
-    The SageMaker Model refers to a prefix of the store. If you add, change or drop an ensemble, the deployment copies
-    archives to this prefix, and callers send other target models, but the SageMaker Model and the endpoint do not
-    change. If you change the release or the GPU, the prefix changes and CloudFormation updates the endpoint, but the
-    target models stay the same.
+    The SageMaker Model refers to a prefix of the store. If you add, change or drop an ensemble, the target models
+    change, and the deployment copies archives to this prefix, but the SageMaker Model and the endpoint do not change.
+    If you change the release or the GPU, the prefix changes and CloudFormation updates the endpoint, but the target
+    models stay the same.
 
     A dropped ensemble stays callable as long as its archive exists. `TritonEndpoint.grant_invoke` restricts which
     ensembles a caller can invoke.
@@ -64,8 +64,8 @@ class TritonMultiModel(ServedModel):
         platform: the release and instance type, or the short form "25.09/ml.g5.2xlarge".
         ensembles: name of an ensemble → its repository, or the repository's directory. Each repository must contain one
             model, or one ensemble and the models that it uses. Ensembles in different repositories can have the same
-            model name; all other models need different names. Without ensembles, the model needs a publisher, which
-            publishes ensembles without a deployment (see `add_publisher`).
+            model name; all other models need different names. You can leave out this argument if the model has a
+            publisher, which publishes ensembles without a deployment (see `add_publisher`).
         store: the store that keeps the archives; by default, the stack creates its own store.
         environment: how the container starts Triton; by default with the verbose log off.
         role: the execution role; by default a new role. The construct adds the permissions that the role needs.
@@ -74,8 +74,8 @@ class TritonMultiModel(ServedModel):
             subnets of the VPC.
         security_groups: the security groups of the instances, up to 5; by default a new security group that allows all
             outbound and no inbound traffic.
-        network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
-            still downloads the archives and forwards the requests.
+        network_isolation: whether to cut the containers off from every network, and to give them no AWS credentials.
+            SageMaker still downloads the archives and forwards the requests.
         model_cache: whether an instance keeps an ensemble loaded after a request. If False, the instance unloads the
             ensemble after each response, which may suit very many ensembles that are rarely called.
         metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive
@@ -208,16 +208,16 @@ class TritonMultiModel(ServedModel):
     ) -> TritonPublisher:
         """Add a state machine that publishes ensembles without a deployment, with its functions and an alarm.
 
-        It publishes ensembles, rolls them back and unpublishes them, and changes neither this stack nor the endpoint. A
-        published ensemble cannot have the name of an ensemble in `ensembles`.
+        The state machine publishes ensembles, rolls them back and unpublishes them, and changes neither this stack nor
+        the endpoint. A published ensemble cannot have the name of an ensemble in `ensembles`.
 
         Args:
             max_concurrency: how many ensembles the state machine changes at a time, 1 to 10,000. Each ensemble needs
-                one of the account's concurrent Lambda executions. A new account has 10 of these.
+                one of the account's concurrent Lambda executions, of which a new account has 10.
             recipes: the recipes for published repositories. A recipe applies to each repository that contains its
                 model. The store's first builder with the platform's GPU runs the builds. With recipes, every principal
-                with permission to publish controls what a build does. Other stacks that compute the same artifact key
-                use the archive that this build produced.
+                with permission to publish controls what a build does, and other stacks with the same artifact key use
+                the archive of this build.
             max_builds: how many builds the state machine runs at a time, 1 to 10,000. Use at most the account's quota
                 for the service that runs the builds. `cdk-triton doctor` prints this quota.
             rehearse: whether a job rehearses a repository with golden requests before it is published. An ensemble that
@@ -311,9 +311,9 @@ class TritonMultiModel(ServedModel):
     def target_model(self, ensemble: str) -> str:
         """The name that a caller sends as `TargetModel` to reach an ensemble, for another construct of the app.
 
-        It is a token. A template contains the name itself, such as `text-0f3c9a81d2.tar.gz`. A resource that uses the
-        token is deployed after the endpoint can load the archive, even if the resource is in another stack.
-        `target_models` contains the names as plain text, for programs that read them during synthesis.
+        The name is a token, which resolves to a text such as `text-0f3c9a81d2.tar.gz`. A resource that uses the token
+        is deployed after the endpoint can load the archive, even if the resource is in another stack. `target_models`
+        contains the names as plain text, for programs that read them during synthesis.
 
         Raises:
             ConfigurationError: the model does not have the ensemble.

@@ -70,30 +70,30 @@ IN_STACK_WARNING = "cdk-triton:ArtifactStoreInStack"
 
 
 class TritonArtifactStore(Construct):
-    """Keeps archives for every stack of an account and region. Its bucket stays when those stacks are deleted.
+    """Keeps the archives of all stacks of an account and region, even when these stacks are deleted.
 
     The store has a *handler*, a Lambda function that copies archives to the bucket and starts builds.
 
-    Give the store its own stack. If the first deployment of that stack fails, CloudFormation also removes the empty
-    bucket. If the store is in a model's stack, a failed first deployment removes the handler and orphans the retained
-    bucket, and the next deployment starts with an empty store.
+    Give the store its own stack. If the store is in a model's stack, a failed first deployment removes the handler and
+    orphans the retained bucket, and the next deployment starts with an empty store. If the first deployment of the
+    store's own stack fails, CloudFormation also removes the empty bucket.
 
     The bucket is versioned and encrypted, and retained unless `removal_policy` says otherwise. It blocks public access,
     and rejects requests without TLS. Archives and their manifests are written once, and never changed or deleted,
     because a rollback needs the old archives. Incomplete uploads expire after 1 day, replaced or deleted versions after
     30 days, and the objects that builds read and write after 7 days.
 
-    A repository with recipes is built by the first builder that has the GPU of the model's platform. By default, the
-    store has a `SageMakerProcessingBuilder`. If the region of the store's stack is known and CodeBuild has its GPU
-    there, a `CodeBuildGpuBuilder` comes first. If the region is unknown, a `CodeBuildGpuBuilder` that you pass is
-    accepted without a check that CodeBuild has its GPU there.
+    The first builder that has the GPU of the model's platform builds a repository with recipes. By default, the store
+    has a `SageMakerProcessingBuilder`. If the region of the store's stack is known and CodeBuild has GPUs there, a
+    `CodeBuildGpuBuilder` comes first. If the region is unknown, a `CodeBuildGpuBuilder` that you pass is accepted
+    without a check of the region.
 
     The handler can read every object whose name begins with `triton-` in the CDK's bootstrap bucket, not only the
     archives that it needs. If the role listed exact names, each deployment would change the role, and use it before IAM
-    has propagated the change. Also, a few hundred names would exceed the size limits of a role's policies.
+    has propagated the change. A few hundred names would also exceed the size limits of a role's policies.
 
-    A store with `promotes_from` neither packs nor builds. It copies the committed archives of the source store byte for
-    byte. It rejects a deployment of any other archive, unless the archive is already in the store.
+    A store with `promotes_from` neither packs nor builds, but copies the committed archives of the source store byte
+    for byte. It rejects a deployment of any other archive, unless the archive is already in the store.
 
     Attributes:
         bucket: the bucket.
@@ -111,12 +111,12 @@ class TritonArtifactStore(Construct):
         builders: the services that run builds, in order of preference, at most one of each kind.
         encryption_key: your own KMS key for the bucket, the logs and the output of builds; by default, S3 and
             CloudWatch Logs encrypt with their own keys. Models of this store can decrypt with your key. The key policy
-            must allow the account's IAM policies to grant access, as the policy of a CDK key does, and must contain a
-            statement that lets CloudWatch Logs of the region use the key. For an imported key, add that statement
-            yourself; a warning reminds you. An alias that this app creates stands for its key.
+            must allow the account's IAM policies to grant access, as the policy of a CDK key does, and must allow
+            CloudWatch Logs of the region to use the key. For an imported key, synth warns, and you add the second
+            statement yourself. An alias that this app creates stands for its key.
         former_keys: the KMS keys that the store had before `encryption_key`. An archive stays encrypted with the key
-            that it was written with. Because running endpoints and rollbacks read older archives, models, builds and
-            the handler can decrypt with all of these keys.
+            with which it was written. So that running endpoints and rollbacks can read older archives, models, builds
+            and the handler can decrypt with all of these keys.
         access_logs_bucket: the bucket that receives the access logs of the store's bucket, under the store's construct
             path as prefix. Use a bucket of the app, or an imported bucket whose policy you maintain. The bucket must be
             encrypted with S3's own keys, because S3 writes access logs to no other bucket ("Enabling Amazon S3 server
@@ -124,18 +124,18 @@ class TritonArtifactStore(Construct):
         promotes_from: the source store, in another account or region, where the archives were built and tested. Import
             it with `TritonArtifactStore.from_bucket`. In the app of the source store, call `grant_read` for this
             account.
-        export_prefix: the beginning of the names of CloudFormation exports, such as `triton-artifacts`. Other apps of
-            the account and region use them in `TritonArtifactStore.from_exports`. The builders can then pull any of
-            SageMaker's Triton images.
+        export_prefix: the beginning of the names of CloudFormation exports, such as `triton-artifacts`, with which
+            other apps of the account and region import the store (`TritonArtifactStore.from_exports`). The builders can
+            then pull any of SageMaker's Triton images.
         bucket_name: the bucket's name, for a store that another account or region promotes from. By default
             CloudFormation generates one. With another name, the store gets a new, empty bucket.
-        removal_policy: what happens to the bucket when it is removed from its stack, or the stack is deleted. By
+        removal_policy: what happens to the bucket when it is removed from its stack, or when the stack is deleted. By
             default the bucket stays. `RemovalPolicy.DESTROY` suits stacks that are made for a test or a pull request.
             Without `auto_delete_objects`, CloudFormation then fails to delete a bucket that is not empty.
         auto_delete_objects: whether every object, with all its versions, is deleted before the bucket. A function of
             the CDK (`Custom::S3AutoDeleteObjects`) deletes them, as for `s3.Bucket`. This argument needs
             `removal_policy=RemovalPolicy.DESTROY`.
-        vpc: the VPC that the store's functions run in. In a VPC without a route to the internet,
+        vpc: the VPC in which the store's functions run. In a VPC without a route to the internet,
             `add_vpc_endpoints(vpc, store_functions=True)` adds the VPC endpoints of the services that they call. By
             default, the functions run in Lambda's own network. Builders have their own `vpc` argument.
         vpc_subnets: the subnets of the VPC; by default the private subnets.
@@ -297,8 +297,8 @@ class TritonArtifactStore(Construct):
             has_encryption_key: whether the store has an `encryption_key`, which its app then exports.
             encryption_keys: the KMS keys that models must be able to use: the store's key first, then its
                 `former_keys`. CloudFormation does not change an exported key while another stack imports it. So before
-                the store changes its key, pass both the old and the new key here, and deploy the importing apps. Not
-                together with `has_encryption_key`.
+                the owner replaces the store's key, pass both the old and the new key here, and deploy the importing
+                apps. Not allowed with `has_encryption_key`.
 
         Raises:
             ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of the same kind, or

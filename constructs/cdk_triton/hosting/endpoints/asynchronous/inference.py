@@ -45,17 +45,17 @@ _PREFIXES = ("input_prefix", "output_prefix", "failure_prefix")
 class AsyncInference:
     """How an asynchronous endpoint receives requests, and where it stores requests and responses.
 
-    Without `bucket`, the endpoint creates a bucket that is encrypted, not public, and accepts TLS only. It is retained
-    when the endpoint is deleted, but every object in it expires. An `s3.Bucket` of your app gets lifecycle rules for
-    the three prefixes; an imported bucket cannot get lifecycle rules.
+    Without `bucket`, the endpoint creates a bucket that is encrypted, not public, and accepts TLS only. This bucket is
+    retained when the endpoint is deleted, but every object in it expires. An `s3.Bucket` of your app gets lifecycle
+    rules for the three prefixes, which an imported bucket cannot get.
 
     Attributes:
         bucket: the bucket for requests and responses. By default the endpoint creates one.
         input_prefix: the prefix of the object keys of requests that callers upload.
         output_prefix: the prefix of the object keys of responses.
         failure_prefix: the prefix of the object keys of error messages.
-        encryption_key: a symmetric KMS key of the bucket's region, which encrypts the responses. A bucket that the
-            endpoint creates encrypts every object with this key. By default the KMS key of the bucket, if it has one.
+        encryption_key: a symmetric KMS key of the bucket's region, which encrypts the responses; if the endpoint
+            creates the bucket, every object in it. By default the KMS key of the bucket, if it has one.
         access_logs_bucket: the bucket for the access logs of the bucket that the endpoint creates. Not allowed with
             `bucket`.
         success_topic: the topic that gets a notification of each response.

@@ -201,7 +201,8 @@ class TritonComponent(Resource, ComponentMetrics):
         """Scale the number of copies with the load, down to zero, and start a copy when a request finds no copy.
 
         While there is no copy, requests fail, so callers must retry. A copy takes minutes to start if an instance has
-        to start, too. The instances go to zero as well if `min_instance_count` is 0 and every component scales to zero.
+        to start, too. The number of instances also goes to zero if `min_instance_count` is 0 and every component scales
+        to zero.
 
         Args:
             id: the id of the target tracking policy.

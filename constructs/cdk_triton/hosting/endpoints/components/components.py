@@ -76,15 +76,16 @@ class TritonComponents(Resource):
 
     Each copy has whole GPUs to itself. Use components if an instance has several GPUs and each ensemble must scale
     independently, or if copies and instances should scale to zero. For many ensembles on one GPU, use a
-    `TritonMultiModel` on a `TritonEndpoint`. Components support no `TritonMultiModel`s, asynchronous inference or
-    instance pools.
+    `TritonMultiModel` on a `TritonEndpoint`. You cannot combine components with a `TritonMultiModel`, asynchronous
+    inference or instance pools.
 
-    SageMaker scales the instances between `min_instance_count` and `max_instance_count`, as the copies need them.
+    SageMaker scales the number of instances between `min_instance_count` and `max_instance_count`, as the copies
+    require.
 
     Attributes:
         platform: the release, instance type and host AMI that serve the components.
-        role: the role of the endpoint configuration. Like the models' own roles, it can read the archives, because AWS
-            does not document which role SageMaker uses to read them.
+        role: the role of the endpoint configuration. It can read the archives, as the models' own roles can, because
+            AWS does not document which of these roles SageMaker uses.
 
     Args:
         scope: the stack or construct that the endpoint belongs to.
@@ -333,8 +334,8 @@ class TritonComponents(Resource):
             topic: the SNS topic that every alarm notifies. CloudWatch gets permission to publish to it and to use its
                 KMS key. Without a topic, only the dashboard shows the alarms.
             thresholds: the thresholds of the alarms, if you do not want the defaults.
-            log_retention: how long CloudWatch keeps the logs. `INFINITE` leaves the retention of the log groups as it
-                is.
+            log_retention: how long CloudWatch keeps the logs. `INFINITE` does not change the retention of the log
+                groups.
             runbook_url: the address where you publish the guide's runbook, or your own page. Each alarm links to it,
                 with `#` and the alarm's name in lower case at the end. The default is the context value
                 `cdk-triton:runbookUrl`. Without an address, each alarm contains the first step to take.

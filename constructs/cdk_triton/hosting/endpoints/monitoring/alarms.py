@@ -54,11 +54,11 @@ class AlarmThresholds:
             off below this share.
         loading_wait: the longest time that a request to a multi-model endpoint waits for its model to load.
         failed_requests: the number of requests to an asynchronous endpoint that fail or expire within five minutes. The
-            default is 0, as for a dead-letter queue, because no caller notices these failures.
+            default is 0, as for a dead-letter queue, because callers may not notice these failures.
         oldest_request: the longest time that a request to an asynchronous endpoint is queued. SageMaker drops a request
             after 6 hours.
         no_capacity_requests: the number of requests to a component within five minutes that find no copy. The default
-            is 0. The alarm waits for 20 minutes, because the first copy may take 10 minutes to start.
+            is 0. The alarm goes off only after 20 minutes, because the first copy may take 10 minutes to start.
 
     Raises:
         ConfigurationError: a value is out of its range.

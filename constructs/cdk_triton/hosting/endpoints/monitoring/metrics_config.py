@@ -37,8 +37,8 @@ class MetricsConfig:
 
     Attributes:
         detailed_observability: whether SageMaker publishes metrics of each GPU and host, for PromQL and the SageMaker
-            AI Insights dashboard. CloudWatch bills them by volume. An endpoint configuration without `MetricsConfig`
-            also publishes them if it was created in or after June 2026.
+            AI Insights dashboard. CloudWatch bills them by volume. SageMaker also publishes them for an endpoint
+            configuration without `MetricsConfig` that was created in or after June 2026.
         enhanced_metrics: whether SageMaker also publishes the standard metrics by instance and GPU, with the dimensions
             `InstanceId` and `AcceleratorId`.
         publish_frequency: how often SageMaker publishes metrics of utilization, and of invocations if

@@ -46,8 +46,8 @@ class ScalableCopyCount(Construct, ScheduledScaling):
 
     `auto_scale_copies` and `scale_to_zero` return it.
 
-    As far as is known, a deployment does not undo scaling: the template always contains the initial number of copies,
-    and CloudFormation does not update a number that has not changed in the template.
+    As far as is known, a deployment does not undo scaling, because the template always contains the initial number of
+    copies, and CloudFormation does not update a number that has not changed in the template.
 
     Attributes:
         min_capacity: the fewest copies.
@@ -108,7 +108,7 @@ class ScalableCopyCount(Construct, ScheduledScaling):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Scale on the requests per copy, with a share of one copy's maximum as the target.
+        """Scale on the requests per copy. The target is a share of the most requests that one copy can serve.
 
         SageMaker's metric counts requests per minute, so the target is `max_requests_per_second * safety_factor * 60`.
 

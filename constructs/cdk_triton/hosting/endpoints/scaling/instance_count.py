@@ -49,16 +49,16 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     """The limits of a variant's instance count, and its scaling policies. `auto_scale_instance_count` returns it.
 
     With several policies, the variant scales out as soon as one policy requires it, and scales in when all policies
-    allow it. Only the steps of `scale_on_metric` remove instances without regard to the other policies (API reference,
-    PutScalingPolicy).
+    allow it. Only the steps of `scale_on_metric` remove instances even if other policies do not allow it (API
+    reference, PutScalingPolicy).
 
     A deployment does not undo scaling, because an update of the endpoint keeps its instance counts. SageMaker rejects a
     change of the instance type of a scaled variant. So first deploy the variant without scaling, and then the other
     type with scaling.
 
     If a variant's instance types have different GPUs or vCPU counts, policies on GPU, GPU memory or vCPU utilization
-    track the mean over the types that currently have instances. Invocations and concurrent requests are not
-    distinguished by instance type.
+    track the mean over the types that currently have instances. The metrics of invocations and concurrent requests do
+    not distinguish between instance types.
 
     Attributes:
         min_capacity: the fewest instances.
@@ -133,7 +133,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         scale_in_cooldown: Duration | None = None,
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Scale on the requests per instance, with a share of one instance's maximum as the target.
+        """Scale on the requests per instance. The target is a share of the most requests that one instance can serve.
 
         This is the best signal for most models. SageMaker's metric counts requests per minute, so the target is
         `max_requests_per_second * safety_factor * 60`. The formula is from AWS's page "Load testing your auto scaling

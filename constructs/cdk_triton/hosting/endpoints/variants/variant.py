@@ -54,9 +54,9 @@ class TritonVariant:
 
     With `fallback_models`, the variant has instance pools: SageMaker starts instances of the first platform that has
     capacity, with the model of that platform. All models must have the same image, repository directory and
-    `max_payload`. The repository of an imported model or of your own construct is not known, so it is not compared. The
-    variant has one host AMI for all models. SageMaker sends a request to the instance with the fewest outstanding
-    requests.
+    `max_payload`. The library does not compare the repository of an imported model or of your own construct, which it
+    does not know. The variant has one host AMI for all models. SageMaker sends a request to the instance with the
+    fewest outstanding requests.
 
     Attributes:
         model: a `TritonModel` or `TritonMultiModel`. With `fallback_models`, it is the first instance pool.
@@ -79,12 +79,12 @@ class TritonVariant:
             `fallback_models`, otherwise SageMaker's default, "RANDOM" ("Minimize real-time inference latency by using
             Amazon SageMaker routing strategies", AWS Machine Learning Blog).
         capacity_reservation_arn: the ARN of a training plan for endpoints, or of an ML reservation, of the same
-            instance type. All instances of the variant start in the reservation, also the instances that an update or a
-            scale-out adds. Those instances fail to start if the reservation is full. When a training plan ends,
-            requests fail. Not allowed with `fallback_models`, because a reservation has one instance type.
+            instance type. All instances of the variant start in the reservation, also those that an update or a
+            scale-out adds. If the reservation is full, these fail to start. When a training plan ends, requests fail.
+            Not allowed with `fallback_models`, because a reservation has one instance type.
         instance_provision_timeout: how long SageMaker looks for instances, over all instance types together, 300 to
-            3600 seconds. After that, the deployment or the change of the instance count fails. The time excludes the
-            model download and the container start. None: SageMaker's default, which AWS does not document.
+            3600 seconds. After that, the deployment or the change of the instance count fails. The model download and
+            the container start do not count. None: SageMaker's default, which AWS does not document.
 
     Raises:
         ConfigurationError: a value is out of its range, or SageMaker rejects a volume size for an instance type; the

@@ -69,16 +69,16 @@ class CodeBuildGpuBuilder(Builder):
     project reads and writes only the objects that are staged for builds.
 
     Attributes:
-        timeout: how long a build may run, from 10 minutes to 36 hours; by default 2 hours. A build may run longer than
-            a deployment waits; the next deployment then finds it.
+        timeout: how long a build may run, from 10 minutes to 36 hours; by default 2 hours. If a build runs longer than
+            a deployment waits, the next deployment waits for the same build.
         queued_timeout: how long a build may wait for a machine, from 5 minutes to 8 hours; by default 8 hours.
         compute_type: SMALL, the machine with one A10G. LARGE is not allowed, because this machine has V100 GPUs, which
             TensorRT 10.5 and later do not support.
         fleet: your own CodeBuild fleet with the environment type LINUX_GPU_CONTAINER, for builds on another GPU. You
             also pay for a fleet while it is idle.
         gpu: the GPU of the fleet's machines, such as "NVIDIA L4". Required with `fleet`, and not allowed without it.
-        vpc: the VPC that builds run in. From it, builds must reach Amazon ECR, S3, CloudWatch Logs and the hosts that
-            recipes download from. Not allowed with `fleet`: set the VPC of the fleet itself.
+        vpc: the VPC in which builds run. Its subnets must have a route to Amazon ECR, S3, CloudWatch Logs and the hosts
+            from which recipes download. Not allowed with `fleet`: set the VPC of the fleet itself.
         vpc_subnets: the subnets of the VPC; by default the private subnets.
         security_groups: security groups in the VPC; by default a new security group.
         log_retention: how long CloudWatch keeps the log.

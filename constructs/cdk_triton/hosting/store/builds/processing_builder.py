@@ -61,18 +61,19 @@ class SageMakerProcessingBuilder(Builder):
     Attributes:
         instance_type: the instance type that jobs run on. By default the endpoint's type, or one with the same GPU if
             Processing does not offer it.
-        timeout: how long a job may run, from 10 minutes to 36 hours; by default 2 hours. A job may run longer than a
-            deployment waits; the next deployment then finds it.
+        timeout: how long a job may run, from 10 minutes to 36 hours; by default 2 hours. If a job runs longer than a
+            deployment waits, the next deployment waits for the same job.
         volume: the size of a job's disk, 1 to 16384 GiB; by default 100 GiB. On instance types with a local disk (all
             of ml.g4dn, ml.g5 and ml.g6), the volume cannot be larger than that disk, which has 125 GB on
             ml.g4dn.xlarge.
-        vpc: the VPC that jobs run in. From it, jobs must reach S3 and the hosts that recipes download from.
+        vpc: the VPC in which jobs run. Its subnets must have a route to S3 and to the hosts from which recipes
+            download.
         vpc_subnets: the subnets of the VPC; by default the private subnets.
         security_groups: security groups in the VPC; by default a new security group.
         encryption_key: your own KMS key in the store's region, for the output of jobs. By default the store's KMS key,
             or the AWS managed key for S3 if the store does not have a key. The KMS key also encrypts the volumes of
-            instance types without local disks (ml.p2 and ml.p3). The hardware of other types encrypts their disks, and
-            SageMaker rejects a KMS key for them.
+            instance types without local disks (ml.p2 and ml.p3). Other types encrypt their disks in hardware, and
+            SageMaker rejects a KMS key for these disks.
 
     Raises:
         ConfigurationError: Processing does not offer the instance type, or a value is out of its range; or the key is
