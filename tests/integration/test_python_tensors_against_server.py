@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from cdk_triton_local.triton.connection import ContainerReply
 from cdk_triton_local.triton.loopback import loopback_library
 from cdk_triton_local.triton.server import ServerSettings, TritonServer, free_port
 from cdk_triton_local.triton.server_files import arrange_server_files
@@ -58,14 +57,10 @@ def model(old: str = "", new: str = "", name: str = "model") -> Files:
     return {**python(name=name), f"{name}/1/model.py": SOURCE.replace(old, new) if old else SOURCE}
 
 
-def send(server: TritonServer, timeout: float = 60, **parameters: int) -> ContainerReply:
+def ask(server: TritonServer, timeout: float = 60, **parameters: int) -> tuple[int, Any]:
     tensor = {"name": "IN", "shape": [4], "datatype": "FP32", "data": [1, 2, 3, 4]}
     body = json.dumps({"inputs": [tensor], "outputs": [{"name": "OUT", "parameters": parameters}]}).encode()
-    return server.request("POST", "/invocations", body, {"Content-Type": "application/json"}, timeout=timeout)
-
-
-def ask(server: TritonServer, timeout: float = 60, **parameters: int) -> tuple[int, Any]:
-    reply = send(server, timeout, **parameters)
+    reply = server.request("POST", "/invocations", body, {"Content-Type": "application/json"}, timeout=timeout)
     return reply.status, json.loads(reply.body)
 
 
@@ -290,19 +285,6 @@ def test_a_request_is_never_answered_where_the_return_is_missing(tmp_path: Path,
 
     with pytest.raises(TimeoutError):
         ask(serve(repository.root, "model"), timeout=3)
-
-
-def test_a_second_response_is_an_error(tmp_path: Path, serve: Serve) -> None:
-    sent = "for request in requests: self.send(request.get_response_sender(), self.answer(request))"
-    source = SOURCE.replace("return [self.answer(request) for request in requests]", sent)
-    source += "    def send(self, sender, response):\n        sender.send(response)\n        sender.send(response)\n"
-    repository = write(tmp_path / "repository", {**python(), "model/1/model.py": source})
-    (finding,) = repository.check()
-    assert finding.code == "CT177"
-
-    reply = send(serve(repository.root, "model"))
-
-    assert b"expected a single response, got 2" in reply.body
 
 
 CALL = """

@@ -13,7 +13,6 @@ from cdk_triton.python_models.reader.model_calls import OF_PLACE, ModelCall, mod
 from cdk_triton.python_models.reader.names import Reference
 from cdk_triton.python_models.reader.opened_files import OpenedFiles, opened_files
 from cdk_triton.python_models.reader.requests import attributes_of_requests
-from cdk_triton.python_models.reader.senders import second_response
 from cdk_triton.python_models.reader.variables import Function, Variables
 
 __all__ = ["References", "references_of"]
@@ -33,7 +32,6 @@ class References:
         misused: the parameters, methods and properties that the server's classes do not have, and other uses of these
             classes that fail.
         of_requests: the attributes that `execute` certainly reads of its requests.
-        second_response: the line that certainly sends a second response to a request; 0 if there is none.
         loads: the models that it loads itself; None if it may load any model.
         changes_directory: whether it may change the working directory.
         imports: the parts of the names that its imports have.
@@ -47,7 +45,6 @@ class References:
     handles_places: bool = False
     misused: tuple[Misuse, ...] = ()
     of_requests: tuple[Reference, ...] = ()
-    second_response: int = 0
     loads: frozenset[str] | None = frozenset()
     changes_directory: bool = False
     imports: frozenset[str] = frozenset()
@@ -95,7 +92,6 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
         handles_places=bool(OF_PLACE & attributes),
         misused=tuple(sorted(set(misuses(nodes, utils)))),
         of_requests=tuple(sorted(of_requests)),
-        second_response=second_response(nodes),
         loads=_loaded(nodes, utils),
         changes_directory=bool({"chdir", "fchdir"} & attributes),
         imports=frozenset(imports),

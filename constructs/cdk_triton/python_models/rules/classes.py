@@ -23,7 +23,6 @@ from cdk_triton.python_models.modules import (
 )
 from cdk_triton.python_models.reader.calls import Method
 from cdk_triton.python_models.reader.model_class import ModelClass
-from cdk_triton.python_models.reader.source import PythonSource
 from cdk_triton.triton.findings import Severity
 
 _STUB = "src/pb_stub.cc"
@@ -43,25 +42,22 @@ _RESPONSE = "c_python_backend_utils.InferenceResponse"
 _LIST_OF = "list of "
 # From this release on, a model that is not decoupled may send its responses itself: python_backend, r24.06.
 _SENDS_SINCE = "24.06"
-_DECOUPLE = "write model_transaction_policy { decoupled: true } in config.pbtxt"
-_STREAM = f"{_DECOUPLE}, and stream with inference_type='generate_stream', or send one response for each request"
 _SUSPENDED = frozenset({"async_generator", "coroutine", "generator"})
 _NO_LISTS = frozenset({"bool", "bytes", "dict", "float", "int", "set", "str", "tuple", _RESPONSE})
 
 
 class _Class(NamedTuple):
-    """A model whose file has the class, that class, and the whole source."""
+    """A model whose file has the class, and that class."""
 
     file: BackendFile
     model: ModelClass
-    source: PythonSource
 
 
 @per_check
 def _classes(context: CheckContext) -> Iterator[_Class]:
     for each, source in python_sources(context):
         if source.model is not None:
-            yield _Class(each, source.model, source)
+            yield _Class(each, source.model)
 
 
 _class_rule = rules_about(_classes)
@@ -131,7 +127,7 @@ def no_execute(each: _Class) -> Iterator[Problem]:
         The rule assumes that the method exists if the class inherits from a class in another file, has a metaclass or
         an unknown decorator, or is passed to other code.
     """
-    file, model, _ = each
+    file, model = each
     if model.is_complete and not {"execute"} & {*model.methods, *model.values} and not model.failure:
         yield file.problem(
             f"the class TritonPythonModel in line {model.line} has no method execute; the server would load "
@@ -247,14 +243,13 @@ def no_configuration(each: _Class) -> Iterator[Problem]:
 @_class_rule(
     "CT177",
     Severity.ERROR,
-    "a Python model does not return one response for each request",
+    "execute of a Python model returns no list",
     source=backend("python_backend", _STUB, 786, 850),
 )
 def no_responses(each: _Class) -> Iterator[Problem]:
     """The method `execute` of a model that is not decoupled must return a list with one response for each request.
 
-    The method `execute` of a decoupled model sends its responses itself, and must return `None`. Only such a model can
-    send several responses to a request.
+    The method `execute` of a decoupled model sends its responses itself, and must return `None`.
 
     If a model is not decoupled and `execute` returns `None`, releases from 24.06 on never respond to the requests,
     because the model could still send responses. Older releases return an error, even if the model sends its responses
@@ -290,39 +285,30 @@ def no_responses(each: _Class) -> Iterator[Problem]:
         `get_response_sender`, and does not pass its requests to other code. If the given release is older than 24.06,
         it reports every method that always returns `None`. The rule skips a model with
         `auto_complete_config`, because this method may make the model decoupled. The rule does not check the length of
-        the list. It reports a response that is sent in a loop or after another one, but none that is sent under a
-        condition, and none of a source that names `decoupled`.
+        the list.
     """
-    file, model, source = each
+    file, model = each
     method = model.methods.get("execute")
     is_open = "auto_complete_config" in model.methods
     if method is None or is_open or model.failure or not model.is_complete or not method.takes(1):
         return
-    again = 0 if file.config.model_transaction_policy.decoupled else source.references.second_response
     effect = _effect_of_returns(method, file)
     if effect is not None:
-        fix = _STREAM if again else "return a list with one pb_utils.InferenceResponse for each request"
+        fix = "return a list with one pb_utils.InferenceResponse for each request"
         fix += ", without yield" * (method.returns == ("generator",))
         if file.config.model_transaction_policy.decoupled:
             sender = "request.get_response_sender().send(...)"
             fix = f"send each response with {sender}, or remove `decoupled` from config.pbtxt"
-        elif method.returns == ("NoneType",) and not method.keeps_responses and not again:
+        elif method.returns == ("NoneType",) and not method.keeps_responses:
             fix += (
-                f"; if the model sends its responses itself, serve with release {_SENDS_SINCE} or newer, or {_DECOUPLE}"
+                f"; if the model sends its responses itself, serve with release {_SENDS_SINCE} or newer, or, if it "
+                "sends several to a request, write model_transaction_policy { decoupled: true } in config.pbtxt"
             )
         yield file.problem(
             f"execute in line {method.line} returns a value of type {' or '.join(method.returns)}, so the server would "
             f"{effect}",
             fix,
             line=method.line,
-        )
-    elif again:
-        yield file.problem(
-            f"line {again} sends a second response to a request, but config.pbtxt does not set `decoupled: true`, so "
-            "the caller would get an error or no answer: Unable to send response. Non-decoupled model cannot send more "
-            "than one response.",
-            _STREAM,
-            line=again,
         )
 
 
