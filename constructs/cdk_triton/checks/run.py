@@ -37,7 +37,7 @@ class Report:
         acknowledged: the warnings that the repository's `acknowledgements` cover, in the same order.
         skipped: the rules that need a platform or a preflight that was not given. The repository may have the faults
             that they look for.
-        not_read: the parts of the repository that the server would load, but that no rule looked into, by path.
+        not_read: the parts of the repository that the server would load, but that no rule has read, by path.
     """
 
     findings: tuple[Finding, ...]

@@ -43,8 +43,8 @@ class EnsembleTensor:
         name: the name of the tensor in the ensemble.
         writers: the steps that write it; a step with two outputs on the same tensor appears once.
         readers: the steps that read it.
-        is_input: whether the request writes it.
-        is_output: whether the response reads it.
+        is_input: whether the request contains it.
+        is_output: whether the response contains it.
     """
 
     name: str
@@ -56,7 +56,7 @@ class EnsembleTensor:
 
 @dataclass(frozen=True)
 class EnsembleGraph:
-    """The steps and tensors of an ensemble, as its configuration writes them (nothing is validated here).
+    """The steps and tensors of an ensemble, as they are in its configuration, without any validation.
 
     Attributes:
         steps: the steps, in the order of the file.

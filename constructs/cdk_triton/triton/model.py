@@ -91,7 +91,7 @@ class Model:
 
     @property
     def is_recognisable(self) -> bool:
-        """Whether the directory has a configuration or a version; `scripts/` beside a model has neither."""
+        """Whether the directory has a configuration or a version, unlike a directory such as `scripts/`."""
         return CONFIG_NAME in self.subdirectories or self.config_text is not None or bool(self.versions)
 
     @cached_property

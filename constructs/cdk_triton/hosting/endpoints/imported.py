@@ -124,8 +124,8 @@ class ImportedEndpoint(Resource):
         Args:
             grantee: the principal.
             target_models: the ensembles of a multi-model endpoint that the principal can call, in every version; by
-                default all. The endpoint's ensembles are unknown here, so a misspelt name is no error, but IAM denies
-                the calls.
+                default all. The app does not know the endpoint's ensembles, so a misspelt name causes no error, but IAM
+                denies the calls.
 
         Raises:
             ConfigurationError: the list is empty, or a name is not valid for an ensemble.
