@@ -40,7 +40,7 @@ def test_every_rule_has_tests() -> None:
     ("code", "tests"),
     [
         pytest.param("CT621", ["tests/checks/serving/test_instance_types.py"], id="of its module"),
-        pytest.param("CT199", ["tests/python_models/rules/test_model_calls.py"], id="of several modules"),
+        pytest.param("CT198", ["tests/python_models/rules/test_model_calls.py"], id="of several modules"),
         pytest.param(
             "CT876", ["tests/dali_models/test_definitions.py", "tests/dali_models/test_models.py"], id="of a package"
         ),

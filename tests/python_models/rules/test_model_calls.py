@@ -107,7 +107,7 @@ def test_requests_that_fit(messages: Messages, write: Write, lines: tuple[str, .
         (("self.model = `called`", f"{request(model='self.model', outputs='[`X`]')}.exec()"), ["CT194"]),
         (("self.model: str = `called`", f"{request(model='self.model', outputs='[`X`]')}.exec()"), ["CT194"]),
         (("model: str = `called`", f"{request(model='model', outputs='[`X`]')}.exec()"), ["CT194"]),
-        (("model: str", "model = `called`", f"{request(model='model', outputs='[`X`]')}.exec()"), ["CT194"]),
+        (("model: str", "model = `called`", f"{request(model='model', outputs='[`X`]')}.exec()"), []),
         (("self.model = `called`", "self.model = each", f"{request(model='self.model', outputs='[`X`]')}.exec()"), []),
     ],
     ids=[
@@ -182,6 +182,75 @@ def test_a_decoupled_model(messages: Messages, write: Write, lines: tuple[str, .
 def test_a_model_of_sequences(messages: Messages, write: Write, config: str, more: str, found: list[str]) -> None:
     given = files(source(f"{request(more=more)}.exec()"), f"{CALLED} {config}")
     assert codes(messages, write, given) == found
+
+
+TEXT = 'output { name: "TEXT" data_type: TYPE_STRING dims: 1 }'
+
+
+@pytest.mark.parametrize(
+    ("lines", "config", "found"),
+    [
+        ((f"response = {request()}.exec()", READ), "", ["CT198"]),
+        (
+            (f"call = {request()}", "response = call.exec()", f"tensor = {READ[:-11]}", "tensor.as_numpy()"),
+            "",
+            ["CT198"],
+        ),
+        ((f"response = {request()}.exec()", "response.output_tensors()[0].as_numpy()"), "", ["CT198"]),
+        (
+            (f"tensors = {request()}.exec().output_tensors()", "[one.as_numpy() for one in tensors if one]"),
+            "",
+            ["CT198"],
+        ),
+        ((f"for one in {request()}.exec().output_tensors():", "    one.as_numpy()"), "", ["CT198"]),
+        ((f"for one in {request(outputs='list(each)')}.exec().output_tensors():", "    one.as_numpy()"), "", ["CT198"]),
+        ((f"for one in {request(outputs='list(each)')}.exec().output_tensors():", "    one.as_numpy()"), TEXT, []),
+        ((f"response = {request(outputs='list(each)')}.exec()", READ.replace('"RESULT"', "str(each)")), "", ["CT198"]),
+        ((f"response = {request()}.exec()", READ.replace('"RESULT"', "str(each)")), TEXT, ["CT198"]),
+        ((f"response = {request()}.exec()", READ), "instance_group { kind: KIND_CPU }", []),
+        ((f"response = {request(more=', preferred_memory=each')}.exec()", READ), "", []),
+        ((f"response = {request()}.exec()", f"if {READ[:-11]}.is_cpu(): {READ}"), "", []),
+        ((f"response = {request()}.exec()", "response.output_tensors()"), "", []),
+    ],
+    ids=[
+        *("read", "in variables", "by its place", "of each", "in a loop", "unknown outputs", "perhaps a text"),
+        *("an unknown name", "one of two by an unknown name"),
+        *("on the CPU", "preferred memory", "asked", "passed on"),
+    ],
+)
+def test_an_output_on_the_gpu(
+    messages: Messages, write: Write, lines: tuple[str, ...], config: str, found: list[str]
+) -> None:
+    given = files(source(*lines), f"{A}{RESULT}{config}", 'backend: "onnxruntime"')
+    findings = write(given, base={}).check(default_model="caller", additional_models=["called"])
+    assert [code for code, _, _ in messages.of(each for each in findings if each.code == "CT198")] == found
+
+
+ON_CPU = "instance_group { kind: KIND_CPU }"
+ON_GPU = "instance_group { kind: KIND_GPU }"
+THRESHOLD = 'parameters {{ key: "transfer_threshold" value {{ string_value: "{}" }} }}'
+
+
+@pytest.mark.parametrize(
+    ("backend", "config", "found"),
+    [
+        ("pytorch", "", ["CT198"]),
+        ("pytorch", ON_CPU, []),
+        ("pytorch", "instance_group { kind: KIND_MODEL }", []),
+        ("fil", ON_GPU, ["CT198"]),
+        ("fil", ON_GPU + THRESHOLD.format(0), ["CT198"]),
+        ("fil", ON_GPU + THRESHOLD.format(64), []),
+        ("fil", ON_CPU, []),
+        ("fil", "", ["CT198"]),
+    ],
+)
+def test_an_output_of_other_backends_on_the_gpu(
+    messages: Messages, write: Write, backend: str, config: str, found: list[str]
+) -> None:
+    code = source(f"response = {request()}.exec()", READ)
+    repository = write(files(code, f"{A}{RESULT}{config}", f'backend: "{backend}"'), base={})
+    findings = repository.check(default_model="caller", additional_models=["called"])
+    assert [code for code, _, _ in messages.of(each for each in findings if each.code == "CT198")] == found
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The requests that a Python source sends to other models (BLS), as far as literals show them. It is never executed.
 
-A value counts if it is written in the call, or if a variable has it that the function sets only once. A text or a list
-of texts counts too if the module, or an attribute of `self`, gets it only once.
+A value counts if it is written in the call, or if a variable has it that the function sets only once. A text counts
+too if an attribute of `self` has it that the module sets only once.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from cdk_triton.python_models.reader.arrays import array_shape, array_type
-from cdk_triton.python_models.reader.helpers import Helpers
 from cdk_triton.python_models.reader.signatures import OF_RESPONSE
-from cdk_triton.python_models.reader.variables import Function, Variables, attributes_set_once, values_set_once
+from cdk_triton.python_models.reader.variables import Function, Variables, attributes_set_once, constants
 
 __all__ = ["OF_PLACE", "ModelCall", "model_calls"]
 
@@ -73,31 +72,11 @@ def model_calls(nodes: Sequence[ast.AST]) -> tuple[ModelCall, ...]:
     if not any(_is_request(node) for node in nodes):
         return ()
     handles_places = any(isinstance(node, ast.Attribute) and node.attr in OF_PLACE for node in nodes)
-    changed = {name for node in nodes for name in _changed(node)}
-    set_once, attributes = (
-        {name: value for name, value in given.items() if _is_literal(value) and name not in changed}
-        for given in (values_set_once(nodes), attributes_set_once(nodes))
-    )
-    helpers = Helpers(nodes, set_once)
-    functions = [_Function(node, set_once, attributes, helpers) for node in nodes if isinstance(node, Function)]
+    set_once, given = constants(nodes), attributes_set_once(nodes)
+    attributes = {name: value for name, value in given.items() if isinstance(value, ast.Constant)}
+    functions = [_Function(node, set_once, attributes) for node in nodes if isinstance(node, Function)]
     found = [call for function in functions for call in function.calls(handles_places)]
     return tuple(sorted(dict.fromkeys(found), key=lambda call: call.line))
-
-
-def _is_literal(value: ast.expr) -> bool:
-    match value:
-        case ast.List(elts=elements) | ast.Tuple(elts=elements):
-            return all(isinstance(each, ast.Constant) for each in elements)
-    return isinstance(value, ast.Constant)
-
-
-def _changed(node: ast.AST) -> Iterator[str]:
-    """The variable or attribute whose list a statement may change: `self.names.append(name)`."""
-    match node:
-        case ast.Attribute(value=owner) | ast.Subscript(value=owner, ctx=ast.Store() | ast.Del()):
-            match owner:
-                case ast.Name(id=name) | ast.Attribute(attr=name):
-                    yield name
 
 
 def _is_request(node: ast.AST) -> bool:
@@ -109,30 +88,20 @@ def _is_request(node: ast.AST) -> bool:
 
 class _Function:
     def __init__(
-        self,
-        function: Function,
-        constants: Mapping[str, ast.expr],
-        attributes: Mapping[str, ast.expr],
-        helpers: Helpers,
+        self, function: Function, constants: Mapping[str, ast.expr], attributes: Mapping[str, ast.expr]
     ) -> None:
         self._variables = Variables(function, constants)
-        self._constants = constants
-        self._returned: dict[ast.expr, ast.expr] = {}
+        self._resolved = self._variables.resolved
         self._attributes = attributes
         self._sent: dict[ast.expr | None, list[tuple[ast.Call, bool | None]]] = {}
         self._read: dict[ast.expr | None, set[tuple[int, str]]] = {}
         self._read_at_once: dict[ast.expr | None, set[tuple[int, str]]] = {}
         self._used_as_one: set[ast.expr | None] = set()
-        self._nodes = list(self._variables.nodes)
         for node in self._variables.nodes:
-            if isinstance(node, ast.Call) and (value := helpers.returned(node)) is not None:
-                self._returned[node] = value
-                self._nodes += ast.walk(value)
-        for node in self._nodes:
             self._note(node)
 
     def calls(self, handles_places: bool) -> Iterator[ModelCall]:
-        for node in self._nodes:
+        for node in self._variables.nodes:
             if isinstance(node, ast.Call) and _is_request(node):
                 given = {str(keyword.arg): keyword.value for keyword in node.keywords}
                 model = self._text(given.get("model_name"))
@@ -177,30 +146,13 @@ class _Function:
             ),
         )
 
-    def _resolved(self, value: ast.expr | None) -> ast.expr | None:
-        """What an expression stands for: the value of a variable, or what a function of the module returns."""
-        found = self._variables.resolved(value)
-        return found if found is None else self._returned.get(found, found)
-
     def _text(self, value: ast.expr | None) -> str | None:
         match self._resolved(value):
             case ast.Constant(value=str(text)):
                 return text
             case ast.Attribute(value=ast.Name(id="self"), attr=name) if name in self._attributes:
                 return self._text(self._attributes[name])
-            case ast.Subscript(value=names, slice=ast.Constant(value=int(index))):
-                elements = self._known(names)
-                return self._text(elements[index]) if -len(elements) <= index < len(elements) else None
         return None
-
-    def _known(self, value: ast.expr | None) -> list[ast.expr]:
-        """The elements of a list that nothing changes."""
-        match value:
-            case ast.Name(id=name):
-                value = self._constants.get(name) if self._resolved(value) is self._constants.get(name) else None
-            case ast.Attribute(value=ast.Name(id="self"), attr=name):
-                value = self._attributes.get(name)
-        return value.elts if isinstance(value, ast.List | ast.Tuple) else []
 
     def _version(self, value: ast.expr | None) -> int | None:
         match self._resolved(value):
@@ -210,8 +162,6 @@ class _Function:
 
     def _elements(self, value: ast.expr | None) -> list[ast.expr] | None:
         """The elements that a list may have, if only `append` before its use changes it; None if they are not known."""
-        if known := self._known(value):
-            return known
         added = self._additions(value)
         is_shared = isinstance(value, ast.Name) and self._variables.loads[value.id] != 1 + len(added)
         is_late = value is not None and any(each.lineno > value.lineno for each in added)
@@ -297,9 +247,7 @@ class _Function:
     def _sender(self, response: ast.expr) -> ast.expr | None:
         """The call that sends a request and returns this response."""
         found = self._resolved(response)
-        while isinstance(found, ast.Await):
-            found = self._resolved(found.value)
-        return found
+        return found.value if isinstance(found, ast.Await) else found
 
 
 def _decoupled(call: ast.Call) -> bool | None:

@@ -1,8 +1,4 @@
-"""The values of the variables of a Python source, where they are certain.
-
-A variable that a function sets only once stands for this value everywhere. One that it sets several times has the value
-of the assignment before it, if that is in the same block or in one around it and nothing between them sets it.
-"""
+"""The variables of a Python source that it sets only once, and so always stand for the same value."""
 
 from __future__ import annotations
 
@@ -77,7 +73,6 @@ class Variables:
 
     Attributes:
         nodes: the nodes of the function, without those of functions in it.
-        bound: the names that it binds itself.
         loads: name → how often the function reads it.
         looped: name → what a loop takes its values from, for the variable of one loop only.
         exceptions: the names that stand for nothing but an exception that is handled.
@@ -88,17 +83,10 @@ class Variables:
         self.nodes = list(own_nodes(*body))
         every = [node for part in (function.args, *body) for node in ast.walk(part)]
         bound = _bindings(every)
-        self.bound = frozenset(bound)
         self.loads = Counter(node.id for node in every if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
         caught = [node.name for node in every if isinstance(node, ast.ExceptHandler) and node.name is not None]
         self.exceptions = {name for name in caught if bound[name] == caught.count(name)}
         self._reshaped = set(_reshaped(every))
-        self._set_before: dict[ast.expr, ast.expr] = {}
-        if not isinstance(function, ast.Lambda) and any(
-            count > 1 and name in self.loads for name, count in bound.items()
-        ):
-            declared = {name for node in every if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
-            self._follow(function.body, dict.fromkeys(declared))
         self._values = {name: value for name, value in (outside or {}).items() if name not in bound}
         self.looped: dict[str, ast.expr] = {}
         for node in self.nodes:
@@ -112,34 +100,7 @@ class Variables:
 
     def resolved(self, value: _Expression) -> _Expression:
         """What an expression stands for: the value of a variable, if it is known."""
-        if not isinstance(value, ast.Name):
-            return value
-        return self._values.get(value.id) or self._set_before.get(value, value)
-
-    def _follow(self, block: Sequence[ast.stmt], values: dict[str, ast.expr | None]) -> None:
-        """Note the values that the variables have where a block reads them.
-
-        Args:
-            block: the statements.
-            values: variable → its value before them; None if it is not certain. It is updated.
-        """
-        for statement in block:
-            inner = _blocks(statement)
-            after = values | dict.fromkeys(name for node in ast.walk(statement) for name in bound_by(node))
-            if isinstance(statement, ast.For | ast.AsyncFor | ast.While | ast.Try):  # a part runs after another one
-                values.update(after)
-            in_blocks = {node for one in inner for each in one for node in ast.walk(each)}
-            own = [node for node in own_nodes(statement) if node not in in_blocks]
-            targets = [node.target for node in own if isinstance(node, ast.NamedExpr | ast.comprehension)]
-            hidden = {name for target in targets for node in ast.walk(target) for name in bound_by(node)}
-            for node in own:
-                if isinstance(node, ast.Name) and node.id not in hidden and (value := values.get(node.id)) is not None:
-                    self._set_before[node] = value
-            before = values | dict.fromkeys(name for node in own for name in bound_by(node))
-            for one in inner:
-                self._follow(one, dict(before))
-            values.update(after)
-            values.update(_assigned(statement))
+        return self._values.get(value.id, value) if isinstance(value, ast.Name) else value
 
     def unchanged(self, value: ast.expr) -> ast.expr:
         """What an expression stands for, as `resolved`, but only if this is certainly still as the function wrote it.
@@ -152,15 +113,6 @@ class Variables:
             is_shared = self.loads[value.id] != 1 and _has_elements(found)
             return value if is_shared or value.id in self._reshaped else found
         return found
-
-
-def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
-    """The blocks of a statement that run in the same scope."""
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return []
-    parts = [getattr(statement, name, None) for name in ("body", "orelse", "finalbody")]
-    parts += [each.body for each in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ()))]
-    return [part for part in parts if part]
 
 
 def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:

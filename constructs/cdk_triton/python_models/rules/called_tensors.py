@@ -74,7 +74,7 @@ def unknown_tensors(each: ModelRequest) -> Iterator[Problem]:
                 return pb_utils.InferenceResponse(call.exec().output_tensors())
 
     Limits:
-        The rule knows names that are written in the call, or in a variable or a list that is set once. It skips the
+        The rule knows names that are written in the call, or in a variable that the function sets once. It skips the
         inputs or outputs of a model whose backend may add others to the configuration.
     """
     callee, suggestions = each.callee, Suggestions()
@@ -197,15 +197,15 @@ def output_on_gpu(each: ModelRequest) -> Iterator[Problem]:
 
     Limits:
         The rule checks only models whose instances are all on the GPU, and outputs of DALI that literals show to be
-        there. If the name of the output is not known, all outputs have to be on the GPU. The rule follows a response
-        out of a function of the same file that makes the request, but not into another function. It skips a file that
-        asks where a tensor is (`is_cpu`), or passes tensors on with DLPack.
+        there. If the name of the output is not known, all outputs have to be on the GPU. The rule does not follow a
+        response into another function. It skips a file that asks where a tensor is (`is_cpu`), or passes tensors on
+        with DLPack.
     """
     callee = each.callee
     name = known_backend(callee.context, callee.model)
-    known = each.call.outputs if each.call.has_all_outputs else [tensor.name for tensor in callee.config.output]
+    named = each.call.outputs if each.call.has_all_outputs else [tensor.name for tensor in callee.config.output]
     for line, output in each.call.on_host:
-        read = [output] if output else sorted(set(known))
+        read = [output] if output else sorted(set(named))
         if not output and not each.call.has_all_outputs and completes_tensors(callee, "output"):
             continue
         if read and all(is_on_gpu(callee, one) for one in read):
