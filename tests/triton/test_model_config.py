@@ -87,6 +87,7 @@ def test_reads_every_kind_of_field() -> None:
         pytest.param('parameters { key: "a" value: "b" }', 1, 30, id="a text for a parameter"),
         pytest.param('parameters { "a": "b" }', 1, 14, id="an entry as JSON has it"),
         pytest.param('metric_tags { key: "a" key: "b" }', 1, 29, id="another key twice"),
+        pytest.param('input { name: "a" name: "b" }', 1, 25, id="another name twice"),
         pytest.param("dynamic_batching { preferred_batch_size: 4, 8 }", 1, 45, id="several values without a list"),
         pytest.param("max_batch_size: 8 }", 1, 19, id="a brace too many"),
         pytest.param('input [\n  {\n    name: "a"\n    dims: [ 1 ]\n]', 5, 1, id="a brace too few in a list"),

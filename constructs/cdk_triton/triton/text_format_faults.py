@@ -85,7 +85,7 @@ def _fault(reason: str, text: str, token: Token, reader: Reader) -> tuple[str, s
     if reason.startswith('Field "'):
         return reason.rstrip("."), _which_to_keep(token, block)
     if reason.startswith('Message type "') and " should not have multiple " in reason:
-        return reason.rstrip("."), "keep one of them"
+        return reason.rstrip("."), _keep_or_repeat(reader.open[-2].field.descriptor if len(reader.open) > 1 else None)
     if token.kind == "unclosed" and block.expects != "value" and reader.last.kind == "string":
         return _unclosed(token)
     if reader.is_lost or reason.startswith("Invalid octal float: "):
@@ -99,6 +99,15 @@ def _fault(reason: str, text: str, token: Token, reader: Reader) -> tuple[str, s
 
 def _unclosed(token: Token) -> tuple[str, str]:
     return "the text that begins here is not closed in its line", f"write {token.text[0]} after it"
+
+
+def _keep_or_repeat(around: FieldDescriptor | None) -> str:
+    """The fix for a field that is set twice in a block of the field `around`."""
+    if around is None or not around.is_repeated:
+        return "keep one of them"
+    if around.message_type is not None and around.message_type.GetOptions().map_entry:
+        return f"write {around.name} {{ key: … value: … }} for each key"
+    return f"keep one of them, or write {around.name} {{ … }} for each"
 
 
 def _which_to_keep(token: Token, block: Value) -> str:
