@@ -41,6 +41,7 @@ DATA_TYPES = (
 """Triton's names of DALI's types, by their numbers (dali_data_type_t, include/dali/c_api.h)."""
 
 _NO_TYPE = "TYPE_INVALID"
+_ARGUMENTS = {"data_type": "dtype", "dims": "ndim"}
 _CPU_ONLY = -99999  # CPU_ONLY_DEVICE_ID, include/dali/core/common.h
 _HANDLE_BYTES = 64  # a pointer; in old versions a structure of three
 
@@ -118,6 +119,7 @@ class SignatureFault(NamedTuple):
         found: the difference, as a sentence.
         fix: what to do.
         is_completed: whether Triton's auto-completion adds what `config.pbtxt` lacks.
+        missing: the field of an input that neither the pipeline nor `config.pbtxt` has, which the server requires.
     """
 
     field: str
@@ -125,6 +127,7 @@ class SignatureFault(NamedTuple):
     found: str
     fix: str
     is_completed: bool = False
+    missing: str = ""
 
 
 def signature_fault(
@@ -165,12 +168,15 @@ def signature_faults(
                 f"remove the input from config.pbtxt{_unnamed(names)}",
             )
     for name in sorted(set(names) - {entry["name"] for entry in inputs}) if inputs else ():
+        missing = _missing(names[name])
         yield SignatureFault(
             "input",
             name,
-            f"the pipeline has the input {name!r}, but config.pbtxt does not",
+            f"the pipeline has the input {name!r}, but config.pbtxt does not"
+            + (f", and its external_source has no {_ARGUMENTS[missing]}" if missing else ""),
             f"add it to config.pbtxt{_unnamed([name])}",
-            is_completed=True,
+            is_completed=not missing,
+            missing=missing,
         )
     is_as_many = len(outputs) == len(found.outputs)
     if outputs and not is_as_many:
@@ -188,10 +194,21 @@ def signature_faults(
         yield from _tensor_faults("output", index, found.outputs[index], entry, max_batch_size)
 
 
+def _missing(tensor: PipelineTensor, data_type: str = _NO_TYPE, dims: Sequence[int] = ()) -> str:
+    """The first field that an input lacks, in the order in which the server asks for them; "" if it is complete."""
+    if tensor.data_type is None and data_type == _NO_TYPE:
+        return "data_type"
+    return "dims" if tensor.ndim is None and not dims else ""
+
+
 def _unnamed(names: Iterable[str]) -> str:
     """DALI names an `external_source` by itself if the user does not; Triton never calls what `source=` names."""
     own = next((name for name in names if name.startswith("__")), None)
-    return f"; the external_source {own!r} has no name, so write name=… and omit source=…" if own else ""
+    return (
+        f"; the external_source {own!r} has no name, so write name=… and omit source=…, or write a constant"
+        if own
+        else ""
+    )
 
 
 def _tensor_faults(
@@ -204,6 +221,15 @@ def _tensor_faults(
             entry["name"],
             f"{what} is {tensor.data_type} in the pipeline, but {kind} in config.pbtxt",
             "correct the data_type in config.pbtxt, or the dtype in the pipeline",
+        )
+    missing = _missing(tensor, kind, dims) if side == "input" else ""
+    if missing:
+        yield SignatureFault(
+            f"input[{index}].{missing}",
+            entry["name"],
+            f"{what} has no {missing} in config.pbtxt, and its external_source has no {_ARGUMENTS[missing]}",
+            f"write the {missing} in config.pbtxt",
+            missing=missing,
         )
     # Without batches, `dims` has one more: the dimension of the batch that DALI then gets.
     if tensor.ndim is None or not dims or len(dims) - tensor.ndim in ((0,) if max_batch_size else (0, 1)):

@@ -17,6 +17,7 @@ from nvidia.dali.plugin.triton import autoserialize
 SERVED = "@autoserialize\n@pipeline_def(batch_size=8, num_threads=1, device_id=None)\n"
 A = "fn.external_source(name='A')"
 B = "fn.external_source(name='B')"
+DECLARED = "fn.external_source(name='B', dtype=types.UINT8, ndim=1)"
 
 
 class Case(NamedTuple):
@@ -64,6 +65,8 @@ SOUND = {
     "a constant name": Case("NAME = 'A'\n" + pipeline("return fn.external_source(name=NAME)")),
     "a local name": Case(pipeline("name = 'A'", "return fn.external_source(name=name)")),
     "a computed name": Case(pipeline("return fn.external_source(name='a'.upper())")),
+    "dims of the pipeline": Case(pipeline(f"return {DECLARED}"), inputs=("B INVALID []",)),
+    "computed dims": Case(pipeline("return fn.external_source(name='A', ndim=len('a'))"), inputs=("A UINT8 []",)),
     "names of a loop": Case(
         pipeline("return tuple(fn.external_source(name=name) for name in ('A', 'B'))"),
         inputs=TWO_INPUTS,
@@ -160,6 +163,9 @@ CONTRADICTING = {
         + pipeline("kind = T.FLOAT16", "return fn.external_source(name='A', dtype=kind)"),
         ("CT874",),
     ),
+    "an input that nothing describes": Case(pipeline(f"return {A} + {B}"), ("CT874",)),
+    "an input without dims": Case(pipeline(f"return {A}"), ("CT874",), inputs=("A UINT8 []",)),
+    "an input without a type": Case(pipeline(f"return {A}"), ("CT874",), inputs=("A INVALID -1",)),
     "dims of an input": Case(pipeline("return fn.external_source(name='A', ndim=3)"), ("CT874",)),
     "dims of an input by a name": Case(
         "NDIM = 3\n" + pipeline("return fn.external_source(name='A', ndim=NDIM)"), ("CT874",)
@@ -194,7 +200,10 @@ CONTRADICTING = {
 }
 
 COMPLETED = {
-    "too few inputs": Case(pipeline(f"return {A} + {B}"), ("CT875",)),
+    "too few inputs": Case(pipeline(f"return {A} + {DECLARED}"), ("CT875",)),
+    "too few inputs, one with a computed type": Case(
+        pipeline(f"return {A} + {DECLARED.replace('UINT8', 'UINT8 or None')}"), ("CT875",)
+    ),
     "too few outputs": Case(pipeline(f"a = {A}", "return a, a"), ("CT875",)),
     "a callback": Case(pipeline("return fn.external_source(name='A', source=lambda: [1])"), ("CT876",)),
     "a callback by position": Case(pipeline("return fn.external_source(lambda: [1])"), ("CT874", "CT876")),

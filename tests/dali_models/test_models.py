@@ -45,10 +45,11 @@ def codes(repository: ModelRepository) -> list[str]:
         (FITTING._replace(inputs=("A UINT8 -1", "C FP16 4")), ["CT874"]),
         (FITTING._replace(inputs=("A FP32 -1", "B FP16 4")), ["CT874"]),
         (FITTING._replace(outputs=("FIRST UINT8 -1", "SECOND FP32 4")), ["CT874"]),
-        (FITTING._replace(inputs=("A UINT8 -1",)), ["CT875"]),
+        (FITTING._replace(inputs=("B FP16 4",)), ["CT875"]),
+        (FITTING._replace(inputs=("A UINT8 -1",)), ["CT874"]),
         (FITTING._replace(inputs=(), outputs=()), []),
     ],
-    ids=["it fits", "a name", "a type", "dimensions", "too few inputs", "none configured"],
+    ids=["it fits", "a name", "a type", "dimensions", "too few inputs", "an undeclared input", "none configured"],
 )
 def test_a_serialised_pipeline_is_compared(messages: Messages, write: Write, case: Case, found: list[str]) -> None:
     repository = write({"model/config.pbtxt": case.config, "model/1/model.dali": SERIALIZED}, base={})
@@ -89,7 +90,7 @@ def test_an_empty_file(messages: Messages, tmp_path: Path, write: Write) -> None
     [
         (b"\n", pipeline(f"return {A}"), []),
         (b"\n", "import os", ["CT871"]),
-        (SERIALIZED, pipeline(f"return {A}"), ["CT875"]),
+        (SERIALIZED, pipeline(f"return {A}"), ["CT874", "CT875"]),
     ],
     ids=["the definition is served", "the definition fails", "the definition is not read"],
 )

@@ -56,6 +56,7 @@ class ExternalSource:
         is_certain: whether the call certainly runs, for an output.
         is_used: whether an output may need the input; otherwise DALI drops it.
         has_callback: whether the call has a `source`.
+        may_declare: what the call may declare of the input: `data_type`, `dims`, or both.
     """
 
     line: int
@@ -63,6 +64,7 @@ class ExternalSource:
     is_certain: bool
     is_used: bool
     has_callback: bool
+    may_declare: frozenset[str]
 
 
 def external_sources(
@@ -103,7 +105,10 @@ def external_sources(
             ndim = len(_text(keywords.get("layout")) or "") or None
         tensor = PipelineTensor(text, _type(keywords.get("dtype"), imported), ndim)
         has_callback = bool(call.args) or not _is_none(keywords.get("source"))
-        found.append(ExternalSource(call.lineno, tensor, call in certain, call not in unused, has_callback))
+        declaring = {"dtype": "data_type", "ndim": "dims", "layout": "dims"}
+        may_declare = frozenset(word for given, word in declaring.items() if given in keywords or made[call] in _VIDEOS)
+        is_used = call not in unused
+        found.append(ExternalSource(call.lineno, tensor, call in certain, is_used, has_callback, may_declare))
     return tuple(sorted(found, key=lambda each: each.line))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from cdk_triton._dali_signature import DATA_TYPES, PipelineSignature, PipelineTensor, SignatureFault, signature_faults
 from cdk_triton.checks.registry import Problem, in_line, would_not_load
@@ -30,7 +31,9 @@ def contradicting_tensors(each: DaliPipelineFile) -> Iterator[Problem]:
     that no output needs, so the configuration must not list it. Outputs have no names: the first output of the
     configuration is the first one that the pipeline returns. A pipeline declares the types and dimensions of its inputs
     with `dtype` and `ndim` of `external_source`, and those of its outputs with `output_dtype` and `output_ndim` of
-    `@pipeline_def`. Without `ndim`, an input has a dimension for each letter of its `layout`: 3 for `layout="HWC"`.
+    `@pipeline_def`. Without `ndim`, an input has a dimension for each letter of its `layout`: 3 for `layout="HWC"`. The
+    server does not load the model either if neither the configuration nor the pipeline has the type and the dimensions
+    of an input.
 
     Instances of the kind `KIND_CPU` have no GPU, so DALI rejects a pipeline with an operator of `device="mixed"` or
     `device="gpu"`, or with `.gpu()`.
@@ -65,11 +68,12 @@ def contradicting_tensors(each: DaliPipelineFile) -> Iterator[Problem]:
         is computed, and the outputs if the file does not show how many the pipeline returns. The build of the recipe
         `DaliPipeline` compares everything.
     """
-    for fault in _faults(each):
-        if not fault.is_completed:
-            yield each.owner.owner.problem(
-                fault.field, would_not_load(each.owner.model, fault.found, _said(fault)), fault.fix
-            )
+    faults = list(_faults(each))
+    is_misnamed = any(fault.field.endswith(".name") for fault in faults)
+    for fault in faults:
+        if not fault.is_completed and not (is_misnamed and fault.field == "input"):
+            said = _said(fault, each.owner.model.name)
+            yield each.owner.owner.problem(fault.field, would_not_load(each.owner.model, fault.found, said), fault.fix)
     content = each.content
     on_gpu = content.on_gpu if isinstance(content, Definition) else None
     kinds = [enum_name(group, "kind") for group in each.owner.config.instance_group]
@@ -186,7 +190,8 @@ def own_source(each: Defined) -> Iterator[Problem]:
                 source.line,
                 f"gives an external_source of {name!r} a source, which the server never calls, so callers must send "
                 "the data",
-                "remove the source, and give the external_source the name of an input in config.pbtxt",
+                "write a constant in its place, such as a list of numbers, or remove the source, and give the "
+                "external_source the name of an input in config.pbtxt",
             )
         elif not source.tensor.name:
             yield in_line(
@@ -326,9 +331,11 @@ def _faults(each: DaliPipelineFile) -> Iterator[SignatureFault]:
     if not isinstance(content, Definition):
         return
     signature = PipelineSignature(list(_inputs(content)), list(content.outputs or ()))
-    certain = {source.tensor.name for source in content.inputs or () if source.is_certain}
+    certain = {
+        source.tensor.name or _own_name(index) for index, source in enumerate(content.inputs or ()) if source.is_certain
+    }
     faults = signature_faults(
-        signature,
+        PipelineSignature(list(_as_configured(content, inputs)), signature.outputs),
         inputs if content.inputs is not None else [],
         outputs if content.outputs is not None else [],
         each.owner.config.max_batch_size,
@@ -366,12 +373,33 @@ def _inputs(definition: Definition) -> Iterator[PipelineTensor]:
     """The inputs that a pipeline has or may have."""
     for index, source in enumerate(definition.inputs or ()):
         if source.is_used:
-            name = source.tensor.name or f"__ExternalSource_{index}"
+            name = source.tensor.name or _own_name(index)
             yield source.tensor._replace(name=name) if source.is_certain else PipelineTensor(name, None, None)
 
 
-def _said(fault: SignatureFault) -> str:
+def _as_configured(definition: Definition, entries: Sequence[Mapping[str, Any]]) -> Iterator[PipelineTensor]:
+    """These inputs, with what they may declare and the source does not show as it is in `config.pbtxt`."""
+    listed = {entry["name"]: entry for entry in entries}
+    used = (source for source in definition.inputs or () if source.is_used)
+    for tensor, source in zip(_inputs(definition), used, strict=True):
+        entry = listed.get(tensor.name, {"data_type": "TYPE_INVALID", "dims": ()})
+        data_type, ndim = tensor.data_type, tensor.ndim
+        if data_type is None and ("data_type" in source.may_declare or not source.is_certain):
+            data_type = entry["data_type"]
+        if ndim is None and ("dims" in source.may_declare or not source.is_certain):
+            ndim = len(entry["dims"])
+        yield PipelineTensor(tensor.name, data_type, ndim)
+
+
+def _own_name(index: int) -> str:
+    """The name that DALI gives an input."""
+    return f"__ExternalSource_{index}"
+
+
+def _said(fault: SignatureFault, model: str) -> str:
     """The server's words."""
+    if fault.missing:
+        return f"model input '{fault.name}' must specify '{fault.missing}' for {model}"
     return {
         "name": f"Configuration file contains config for {fault.name} but such input is not present in the pipeline.",
         "output": "The number of outputs specified in the DALI pipeline and the configuration file do not match.",
