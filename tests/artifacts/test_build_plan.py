@@ -120,7 +120,7 @@ def test_the_keys_of_a_build_are_those_of_their_own_and_take_one_look_at_the_fil
     told = planned_build(repository, A10G, keys, files).ensemble
 
     assert keys == expected
-    assert told["files"] == files
+    assert told["files"] == {file.path: sha256 for file, sha256 in files.items()}
     assert len(looks) == 1
 
 

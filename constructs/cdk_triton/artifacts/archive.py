@@ -86,7 +86,8 @@ def write_archive(
         ArchiveError: the target is inside the repository, or cannot be written, for example because the disk is full;
             a link leaves the repository; or a file cannot be read, or changed after the repository was read.
     """
-    return _write(repository_of(source), Path(target), progress=progress)
+    repository = repository_of(source)
+    return _write(archive_files(repository), repository.root, Path(target), progress=progress)
 
 
 def pack_prepared(prepared: Prepared, target: Path) -> None:
@@ -97,23 +98,22 @@ def pack_prepared(prepared: Prepared, target: Path) -> None:
     """
 
     def verify() -> None:
-        if file_keys(prepared.repository) != prepared.files:
+        if file_keys(prepared.files) != prepared.files:
             raise changed(prepared.repository.root, "the repository was packed")
 
-    _write(prepared.repository, target, verify=verify)
+    _write(tuple(prepared.files), prepared.repository.root, target, verify=verify)
 
 
 def _write(
-    repository: ModelRepository,
+    files: tuple[ArchiveFile, ...],
+    repository: Path,
     target: Path,
     *,
     progress: Progress | None = None,
     verify: Callable[[], None] = lambda: None,
 ) -> Archive:
-    """Write an archive; `verify` raises if the complete archive must not replace the target."""
-    files = archive_files(repository)
-    root = repository.root.resolve()
-    _check_places(files, root, target)
+    """Write an archive of a repository's files; `verify` raises if the complete archive must not replace the target."""
+    _check_places(files, repository.resolve(), target)
     content_size = sum(file.size for file in files)
     try:
         with _replacing(target) as stream:

@@ -19,6 +19,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.protocol.plan import BuildInput
 
 if TYPE_CHECKING:
+    from cdk_triton.artifacts.contents import ArchiveFile
     from cdk_triton.artifacts.recipes.s3_file import S3File
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import ModelRepository
@@ -69,7 +70,7 @@ class Build(NamedTuple):
 
 
 def planned_build(
-    repository: ModelRepository, platform: ServingPlatform, keys: Keys, files: Mapping[str, str]
+    repository: ModelRepository, platform: ServingPlatform, keys: Keys, files: Mapping[ArchiveFile, str]
 ) -> Build:
     """The build of a repository whose recipes fit the platform.
 
@@ -77,19 +78,20 @@ def planned_build(
         repository: the repository.
         platform: the platform that serves the repository.
         keys: the keys of the repository.
-        files: the SHA-256 of each file, by path.
+        files: the SHA-256 of each file of the archive of its sources.
 
     Raises:
         ConfigurationError: the recipes do not fit each other or the repository.
     """
     recipes = recipes_of(repository)
     from_s3 = s3_files(recipes)
-    _check_files(repository, recipes, files, from_s3)
+    hashes = {file.path: sha256 for file, sha256 in files.items()}
+    _check_files(repository, recipes, hashes, from_s3)
     ensemble: dict[str, object] = {
         "repository": repository.name,
         "artifact_key": keys.artifact,
         "sources": f"sources/{keys.sources}.tar.gz",
-        "files": dict(files),
+        "files": hashes,
         "inputs": [
             {"path": _input_path(file), "sha256": file.sha256, "to": path} for path, file in sorted(from_s3.items())
         ],

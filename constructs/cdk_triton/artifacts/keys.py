@@ -8,11 +8,12 @@ output differs between processors.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cdk_triton._tokens import reject_token
-from cdk_triton.artifacts.contents import archive_files
+from cdk_triton.artifacts.contents import ArchiveFile, archive_files
 from cdk_triton.artifacts.digests import file_digests
 from cdk_triton.artifacts.program import PROGRAM_VERSION
 from cdk_triton.artifacts.reading import Progress
@@ -70,13 +71,14 @@ def keys_and_files(
     *,
     uncompressed: bool = False,
     progress: Progress | None = None,
-) -> tuple[Keys, dict[str, str]]:
+) -> tuple[Keys, dict[ArchiveFile, str]]:
     """The keys of a repository and its `file_keys`, computed from one reading of its files; see `artifact_key`."""
-    files = file_keys(repository, progress=progress)
     inputs = _inputs(repository, key_inputs(platform))
     if uncompressed:
         inputs = replace(inputs, target={**inputs.target, "form": "files"})
-    return Keys(*inputs.keys(files), _FILES.source_key(files)), files
+    files = file_keys(archive_files(repository), progress=progress)
+    hashes = _by_path(files)
+    return Keys(*inputs.keys(hashes), _FILES.source_key(hashes)), files
 
 
 def source_key(repository: ModelRepository, *, progress: Progress | None = None) -> str:
@@ -90,7 +92,8 @@ def source_key(repository: ModelRepository, *, progress: Progress | None = None)
         ArchiveError: a file is missing, cannot be read, or changes while this function reads it.
         ConfigurationError: a path or a recipe contains a CDK token.
     """
-    return _inputs(repository, _FILES).source_key(file_keys(repository, progress=progress))
+    files = file_keys(archive_files(repository), progress=progress)
+    return _inputs(repository, _FILES).source_key(_by_path(files))
 
 
 def sources_key(repository: ModelRepository, *, progress: Progress | None = None) -> str:
@@ -100,21 +103,25 @@ def sources_key(repository: ModelRepository, *, progress: Progress | None = None
         ArchiveError: a file is missing, cannot be read, or changes while this function reads it.
         ConfigurationError: a path contains a CDK token.
     """
-    return _FILES.source_key(file_keys(repository, progress=progress))
+    return _FILES.source_key(_by_path(file_keys(archive_files(repository), progress=progress)))
 
 
-def file_keys(repository: ModelRepository, *, progress: Progress | None = None) -> dict[str, str]:
-    """The SHA-256 of every file of the repository's archive, by path.
+def file_keys(files: Iterable[ArchiveFile], *, progress: Progress | None = None) -> dict[ArchiveFile, str]:
+    """The SHA-256 of each file of an archive.
 
     Raises:
         ArchiveError: a file is missing, cannot be read, or changes while this function reads it.
         ConfigurationError: a path contains a CDK token.
     """
-    files = archive_files(repository)
+    files = list(files)
     for file in files:
         reject_token(file.path, "the path")
     digests = file_digests([file.source for file in files if file.source is not None], progress=progress)
-    return {file.path: _EMPTY_SHA256 if file.source is None else digests[file.source] for file in files}
+    return {file: _EMPTY_SHA256 if file.source is None else digests[file.source] for file in files}
+
+
+def _by_path(files: Mapping[ArchiveFile, str]) -> dict[str, str]:
+    return {file.path: sha256 for file, sha256 in files.items()}
 
 
 def artifact_key(

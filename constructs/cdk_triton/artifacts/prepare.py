@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton.artifacts.build_plan import Build, planned_build, s3_files
+from cdk_triton.artifacts.contents import ArchiveFile
 from cdk_triton.artifacts.keys import Keys, keys_and_files
 from cdk_triton.artifacts.recipes.plugins import plugin_fault
 from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Prepared", "findings_of", "prepare", "prepared_document", "served_report"]
 
-_QUESTION: Final = "prepared 6"
+_QUESTION: Final = "prepared 7"
 """The number is raised when `prepared_document` returns other members, so that older cached answers are not used."""
 
 BROKEN_PROMISE: Final = "cdk-triton:ProducedFile"
@@ -57,7 +59,7 @@ class Prepared:
         gpus: how many GPUs the models need, because an `instance_group` names them.
         entry_model: the name of the model that callers invoke; None if the repository leaves it open.
         keys: its artifact key and its other keys.
-        files: the SHA-256 of each file of its archive, by path.
+        files: the files of its archive or, with a build, of its sources, each with its SHA-256.
         build: what a build makes of it; None without recipes, or with errors.
         rehearsal: how a server that serves it is rehearsed; None if it is not, or cannot be.
         rehearsal_error: why it cannot be rehearsed, although it should; None if it can.
@@ -75,7 +77,7 @@ class Prepared:
     gpus: int
     entry_model: str | None
     keys: Keys
-    files: Mapping[str, str]
+    files: Mapping[ArchiveFile, str]
     build: Build | None
     rehearsal: PreparedRehearsal | None
     rehearsal_error: str | None
@@ -159,7 +161,9 @@ def prepare(
         entry_model=found["entry_model"],
         gpus=found["gpus"],
         keys=keys,
-        files=found["files"],
+        files={
+            ArchiveFile(path, source and Path(source), size): sha256 for path, source, size, sha256 in found["files"]
+        },
         build=None if found["build"] is None else Build(*found["build"]),
         rehearsal=None
         if found["rehearsal"] is None
@@ -213,7 +217,7 @@ def prepared_document(
         "gpus": _gpus(repository),
         "entry_model": entry_model,
         "keys": list(keys),
-        "files": files,
+        "files": [[each.path, each.source and str(each.source), each.size, sha] for each, sha in files.items()],
         "build": build,
         "rehearsal": rehearsal,
         "rehearsal_error": rehearsal_error,

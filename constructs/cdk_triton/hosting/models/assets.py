@@ -27,7 +27,6 @@ from constructs import Construct, IConstruct
 from cdk_triton._jsii import Struct, invoke_for_struct
 from cdk_triton._tokens import has_token
 from cdk_triton.artifacts.build_plan import build_inputs
-from cdk_triton.artifacts.contents import archive_files
 from cdk_triton.artifacts.prepare import Prepared
 from cdk_triton.artifacts.program import write_program
 from cdk_triton.artifacts.reading import changed, file_state, read_blocks
@@ -161,8 +160,7 @@ class CloudAssembly:
         """
         published: dict[str, str] = {}
         files: list[File] = []
-        for file in archive_files(prepared.repository):
-            sha256 = prepared.files[file.path]
+        for file, sha256 in prepared.files.items():
             if file.source is not None and file.size and sha256 not in published:
                 target = self._assets / f"asset.{ASSET_PREFIX}file-{sha256}.bin"
                 if pack and not target.exists():
