@@ -29,10 +29,9 @@ from cdk_triton.triton.server_options import loaded_models
 from cdk_triton.triton.shared_memory import python_instances
 
 if TYPE_CHECKING:
-    from cdk_triton.checks import Report
     from cdk_triton.checks.context import CheckContext
 
-__all__ = ["Prepared", "findings_of", "prepare", "prepared_document", "served_report"]
+__all__ = ["Prepared", "findings_of", "prepare", "prepared_document", "served_context"]
 
 _QUESTION: Final = "prepared 7"
 """The number is raised when `prepared_document` returns other members, so that older cached answers are not used."""
@@ -183,10 +182,12 @@ def prepared_document(
     rehearse: bool = False,
 ) -> dict[str, Any]:
     """The content of a `Prepared`, as JSON values; the arguments and errors are those of `prepare`."""
-    from cdk_triton.checks.context import CheckContext  # not needed if the answer comes from the cache
+    from cdk_triton.checks.run import run_rules  # not needed if the answer comes from the cache
 
-    report = served_report(repository, mode, platform, environment)
-    context = CheckContext(repository, mode, platform, *_named_models(mode, environment))
+    context = served_context(repository, mode, platform, environment)
+    report = run_rules(context)
+    entry_model = None if context.entry is None else context.entry.name
+    gpus = _gpus(repository)
     broken = _missing_promised_files(repository)
     given = _without_promised_files(repository)
     recipes = recipes_of(given)
@@ -199,7 +200,6 @@ def prepared_document(
             build = planned_build(given, platform, keys, files)
         except ConfigurationError as error:
             errors.append(str(error))
-    entry_model = None if context.entry is None else context.entry.name
     rehearsal, rehearsal_error = None, None
     if rehearse:
         try:
@@ -214,7 +214,7 @@ def prepared_document(
         "stateful_models": [each.name for each in context.loaded_models if _keeps_state(each)],
         "downloads": _downloads(context) if network_isolation else [],
         "python_instances": sum(python_instances(model, platform.gpu_count) for model in context.loaded_models),
-        "gpus": _gpus(repository),
+        "gpus": gpus,
         "entry_model": entry_model,
         "keys": list(keys),
         "files": [[each.path, each.source and str(each.source), each.size, sha] for each, sha in files.items()],
@@ -251,32 +251,23 @@ def _downloads(context: CheckContext) -> list[str]:
     return sorted(found)
 
 
-def served_report(
+def served_context(
     repository: ModelRepository,
     mode: Mode,
     platform: ServingPlatform,
     environment: ContainerEnvironment,
     *,
     preflight: bool = False,
-) -> Report:
-    """The report on a repository as a container with these settings serves it; `environment` names the models."""
-    default, additional = _named_models(mode, environment)
-    return repository.report(
-        mode,
-        platform,
-        default_model=default,
-        additional_models=additional,
-        environment=environment,
-        preflight=preflight,
-    )
+) -> CheckContext:
+    """What the rules check: a repository as a container with these settings serves it, whose models they name."""
+    from cdk_triton.checks.context import CheckContext  # not needed if the answer comes from the cache
 
-
-def _named_models(mode: Mode, environment: ContainerEnvironment) -> tuple[str | None, tuple[str, ...]]:
-    """The default model and the additional models that a container with these settings names."""
-    if mode == "multi":
-        return None, ()
-    additional = (*environment.additional_models, *loaded_models(environment.additional_args))
-    return environment.default_model_name, additional
+    default: str | None = None
+    additional: tuple[str, ...] = ()
+    if mode == "single":
+        default = environment.default_model_name
+        additional = (*environment.additional_models, *loaded_models(environment.additional_args))
+    return CheckContext(repository, mode, platform, default, additional, environment, preflight)
 
 
 def findings_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:

@@ -18,7 +18,7 @@ from cdk_triton.triton.environment import ENVIRONMENT, ContainerEnvironment
 from cdk_triton.triton.findings import Finding, NotRead
 from cdk_triton.triton.repository import Mode, ModelRepository
 
-__all__ = ["Report", "SkippedRule", "check_repository"]
+__all__ = ["Report", "SkippedRule", "check_repository", "run_rules"]
 
 
 class SkippedRule(NamedTuple):
@@ -67,16 +67,18 @@ def check_repository(
     platform = None if platform is None else platform_of(platform)
     require_type("preflight", preflight, FLAG)
     others = listed("additional_models", additional_models, TEXTS)
-    if preflight:
+    return run_rules(CheckContext(repository, mode, platform, default_model, others, environment, preflight))
+
+
+def run_rules(context: CheckContext) -> Report:
+    """Run every rule that applies to a repository and how it will be served; see `check_repository`."""
+    if context.preflight:
         from cdk_triton.tensorrt_models.reader.parser import require_parser
 
         require_parser()
-    if is_newer_than_schema(platform):
-        repository = replace(repository, models=tuple(model.tolerant() for model in repository.models))
-    return _run_all(CheckContext(repository, mode, platform, default_model, others, environment, preflight))
-
-
-def _run_all(context: CheckContext) -> Report:
+    if is_newer_than_schema(context.platform):
+        models = tuple(model.tolerant() for model in context.repository.models)
+        context = replace(context, repository=replace(context.repository, models=models))
     found: set[Finding] = set()
     skipped: list[SkippedRule] = []
     for each in rules():

@@ -275,10 +275,12 @@ def _check_directory(
 
 
 def _check_served(served: ServedRepository, preflight: bool) -> tuple[ModelRepository, Report]:
-    from cdk_triton.artifacts.prepare import served_report
+    from cdk_triton.artifacts.prepare import served_context
+    from cdk_triton.checks.run import run_rules
 
     repository = served.read()
-    return repository, served_report(repository, served.mode, served.platform, served.environment, preflight=preflight)
+    context = served_context(repository, served.mode, served.platform, served.environment, preflight=preflight)
+    return repository, run_rules(context)
 
 
 def _served(app: Path) -> list[ServedRepository]:
