@@ -120,7 +120,9 @@ class CloudAssembly:
         self._directory: str | None = None  # of the assets in their bucket, known with the first one
 
     def add_archive(self, prepared: Prepared, *, pack: bool) -> str:
-        """Publish a repository's archive, packing it if the cloud assembly does not have it.
+        """Publish the archive of a repository or, if it is built, of its sources.
+
+        The archive is packed if the cloud assembly does not have it.
 
         Args:
             prepared: what to pack.
@@ -132,18 +134,15 @@ class CloudAssembly:
         Raises:
             ArchiveError: a file cannot be read or is being written to, or the archive cannot be written.
         """
-        return self._add_packed(prepared, prepared.keys.artifact, "Triton repository", pack=pack)
+        name, what = prepared.keys.artifact, "Triton repository"
+        if prepared.build is not None:
+            name, what = f"sources-{prepared.keys.sources}", "Sources of Triton repository"
+        target = self._assets / f"asset.{ASSET_PREFIX}{name}.tar.gz"
+        if pack and not target.exists():
+            from cdk_triton.artifacts.archive import pack_prepared  # an existing archive is not packed again
 
-    def add_sources(self, prepared: Prepared) -> str:
-        """Publish the sources of a build, named by the content of the files.
-
-        Returns:
-            The object key among the assets.
-
-        Raises:
-            ArchiveError: a file cannot be read or is being written to, or the archive cannot be written.
-        """
-        return self._add_packed(prepared, f"sources-{prepared.keys.sources}", "Sources of Triton repository", pack=True)
+            pack_prepared(prepared, target)
+        return self._add(target, name, f"{what} {prepared.repository.name}")
 
     def add_files(self, prepared: Prepared, *, pack: bool) -> tuple[File, ...]:
         """Publish each file of a repository as a separate asset, named by its content.
@@ -232,14 +231,6 @@ class CloudAssembly:
             )
         return PublishedPlan(location.text("bucket_name"), object_key, sha256)
 
-    def _add_packed(self, prepared: Prepared, name: str, what: str, *, pack: bool) -> str:
-        target = self._assets / f"asset.{ASSET_PREFIX}{name}.tar.gz"
-        if pack and not target.exists():
-            from cdk_triton.artifacts.archive import pack_prepared  # an existing archive is not packed again
-
-            pack_prepared(prepared, target)
-        return self._add(target, name, f"{what} {prepared.repository.name}")
-
     def _add(self, file: Path, name: str, display_name: str) -> str:
         """The object key of a file among the assets, which have one directory and names of this library.
 
@@ -314,10 +305,10 @@ def stage(
     if promotes:
         return Artifact(prepared)
     golden = None if prepared.rehearsal is None else _golden(assembly, prepared.rehearsal, pack=pack)
+    asset = assembly.add_archive(prepared, pack=pack)
     if prepared.build is None or not pack:
-        return Artifact(prepared, asset=assembly.add_archive(prepared, pack=pack), golden=golden)
-    sources = assembly.add_sources(prepared)
-    inputs = build_inputs(prepared.build.ensemble, prepared.s3_files, sources)
+        return Artifact(prepared, asset=asset, golden=golden)
+    inputs = build_inputs(prepared.build.ensemble, prepared.s3_files, asset)
     return Artifact(prepared, build=EnsembleBuild(inputs, prepared.build.ensemble), golden=golden)
 
 
