@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Final
 
 from aws_cdk import Annotations
@@ -11,7 +11,7 @@ from constructs import Construct
 from cdk_triton._wording import listed, quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.naming.per_construct import path_of
-from cdk_triton.triton import ContainerEnvironment, ModelRepository
+from cdk_triton.triton import ContainerEnvironment
 from cdk_triton.triton.inference_type import GENERATING
 
 __all__ = ["REHEARSAL_ERROR", "rehearses"]
@@ -26,26 +26,21 @@ NOT_REHEARSED_WARNING = "cdk-triton:NotRehearsed"
 
 
 def rehearses(
-    construct: Construct,
-    repositories: Mapping[str, ModelRepository],
-    environment: ContainerEnvironment,
-    *,
-    uncompressed: bool,
+    construct: Construct, golden: Sequence[str], environment: ContainerEnvironment, *, uncompressed: bool
 ) -> bool:
     """Whether the deployment rehearses a construct's repositories that have golden requests.
 
     Args:
         construct: gets a warning if there are golden requests, but nothing is rehearsed.
-        repositories: the repositories by their names in messages.
+        golden: how messages call the repositories with golden requests.
         environment: the container's settings.
         uncompressed: whether the endpoint serves the files without an archive.
     """
-    with_requests = [what for what, each in repositories.items() if each.rehearsal is not None]
-    if not with_requests or _is_skipped(construct):
+    if not golden or _is_skipped(construct):
         return False
     if reason := _why_not(environment, uncompressed=uncompressed):
         Annotations.of(construct).add_warning_v2(
-            NOT_REHEARSED_WARNING, f"{listed(with_requests)} cannot be rehearsed, because {reason}"
+            NOT_REHEARSED_WARNING, f"{listed(golden)} cannot be rehearsed, because {reason}"
         )
         return False
     return True

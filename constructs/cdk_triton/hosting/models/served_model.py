@@ -95,9 +95,44 @@ class ServedModel(Resource):
             uncompressed: whether the endpoint serves the files without an archive.
         """
         reject_secrets(self, container_variables(settings, multi_model=mode == "multi"))
+        prepared = self._prepare(repositories, mode, settings, uncompressed=uncompressed)
+        self._stateful_models = tuple(sorted({name for each in prepared.values() for name in each.stateful_models}))
+        warn_about_platform(self, self.platform)
+        warn_about_downloads(self, settings, prepared.values())
+        promotes = self._store.promotes_from is not None
+        if prepared:
+            served = served_document(prepared, mode, settings, self._assembly.outdir, promotes=promotes)
+            self.node.add_metadata(SERVED_METADATA, served)
+        pack = all(each.is_sound for each in prepared.values())
+        artifacts = {
+            name: stage(self._assembly, prepared[name], promotes=promotes, pack=pack, uncompressed=uncompressed)
+            for name in repositories
+        }
+        self._delivery = artifact_resource(
+            self,
+            self._assembly,
+            self._store,
+            artifacts,
+            platform=self.platform,
+            image=self._image,
+            multi_model=multi_model,
+            metadata=self._metadata,
+        )
+        return artifacts
+
+    def _prepare(
+        self,
+        repositories: Mapping[str, ModelRepository],
+        mode: Mode,
+        settings: ContainerEnvironment,
+        *,
+        uncompressed: bool,
+    ) -> Mapping[str, Prepared]:
+        """Prepare each repository once, and report what is wrong with it; see `_deliver`."""
         labels = _labels(repositories, mode)
         labelled = {what: repositories[names[0]] for what, names in labels.items()}
-        rehearse = rehearses(self, labelled, settings, uncompressed=uncompressed)
+        golden = [what for what, repository in labelled.items() if repository.rehearsal is not None]
+        rehearse = rehearses(self, golden, settings, uncompressed=uncompressed)
         not_read: dict[str, Sequence[NotRead]] = {}
         prepared: dict[str, Prepared] = {}  # weights are read from here on
         for what, repository in labelled.items():
@@ -118,29 +153,7 @@ class ServedModel(Resource):
             report_errors(self, errors)
             prepared |= dict.fromkeys(labels[what], found)
         report_not_read(self, not_read)
-        self._stateful_models = tuple(sorted({name for each in prepared.values() for name in each.stateful_models}))
-        warn_about_platform(self, self.platform)
-        warn_about_downloads(self, settings, prepared.values())
-        promotes = self._store.promotes_from is not None
-        if prepared:
-            served = served_document(prepared, mode, settings, self._assembly.outdir, promotes=promotes)
-            self.node.add_metadata(SERVED_METADATA, served)
-        pack = all(each.is_sound for each in prepared.values())
-        artifacts = {
-            name: stage(self._assembly, each, promotes=promotes, pack=pack, uncompressed=uncompressed)
-            for name, each in prepared.items()
-        }
-        self._delivery = artifact_resource(
-            self,
-            self._assembly,
-            self._store,
-            artifacts,
-            platform=self.platform,
-            image=self._image,
-            multi_model=multi_model,
-            metadata=self._metadata,
-        )
-        return artifacts
+        return prepared
 
     def _serve(self, prefix: str, container: Mapping[str, object], artifact_key: str | None = None) -> None:
         """Create the role and the SageMaker Model.
