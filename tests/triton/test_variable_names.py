@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import subprocess
 
+from cdk_triton.triton import ContainerEnvironment
+from cdk_triton.triton.environment import container_variables
 from cdk_triton.triton.variable_names import reserved_because
 
 BASH = shutil.which("bash") or "bash"
@@ -40,3 +43,25 @@ def test_what_the_loader_and_the_shell_read_is_not_taken() -> None:
         *("SAGEMAKER_TRITON_LOG_INFO", "SAGEMAKER_MULTI_MODEL", "SAGEMAKER_BIND_TO_PORT", "SAGEMAKER_ARGS"),
     ]
     assert [name for name in names if reserved_because(name) is None] == []
+
+
+def test_the_fix_names_the_field_that_writes_the_variable() -> None:
+    environment = ContainerEnvironment(
+        port=9000,
+        safe_port_range=(9000, 9009),
+        grpc_port=9001,
+        metrics_port=9002,
+        allow_grpc=True,
+        allow_metrics=True,
+        ping_mode="live",
+        log_info=True,
+        thread_count=4,
+        shm_default_byte_size=2**26,
+        model_load_gpu_limit=0.9,
+        additional_args=("--exit-timeout-secs=5",),
+    )
+    written = container_variables(environment, multi_model=False, default_model="model")
+    fields = {each.name for each in dataclasses.fields(ContainerEnvironment)}
+    for name in (each for each in written if each.startswith("SAGEMAKER_")):
+        _, fix = reserved_because(name) or ("", "")
+        assert set(fix.split()) & fields, name

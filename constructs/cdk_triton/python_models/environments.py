@@ -19,6 +19,8 @@ from cdk_triton.triton.repository import RepositoryFile
 
 __all__ = ["SAFE_SINCE", "ModelEnvironment", "environment_rule", "environments", "rejected_member"]
 
+_ARCHIVES = (".tar.gz", ".tgz", ".tar")
+
 SAFE_SINCE = "26.06"
 """The first release that rejects unsafe members: python_backend 3033a6b is on the branch r26.06, not on r26.05."""
 
@@ -84,6 +86,14 @@ class ModelEnvironment:
         else:
             places = [f"{self.owner.model.directory}/{self.written}", self.written]
         return next((PurePosixPath(normpath(place)) for place in places if self.files.finds(normpath(place))), None)
+
+    @cached_property
+    def other(self) -> PurePosixPath | None:
+        """The archive in the model's directory that may be meant instead: the one of this name, or the only one."""
+        here = PurePosixPath(str(self.owner.model.directory))
+        archives = [path for path in self.files if here in path.parents and path.name.endswith(_ARCHIVES)]
+        same = [path for path in archives if self.path is not None and path.name == self.path.name]
+        return next((found[0] for found in (same, archives) if len(found) == 1), None)
 
     @property
     def is_misplaced(self) -> bool:

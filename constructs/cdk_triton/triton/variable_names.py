@@ -25,7 +25,22 @@ _PREFIXES: Final = {
     "BASH": ("which the shell of the container's start script reads or replaces", "choose another name"),
 }
 
-_BY_FIELD: Final = {"SAGEMAKER_BIND_TO_PORT": "port", "SAGEMAKER_SAFE_PORT_RANGE": "safe_port_range"}
+# Variable → the field of ContainerEnvironment that writes it.
+_BY_FIELD: Final = {
+    "SAGEMAKER_BIND_TO_PORT": "port",
+    "SAGEMAKER_SAFE_PORT_RANGE": "safe_port_range",
+    "SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING": "model_namespacing",
+    "SAGEMAKER_TRITON_OVERRIDE_PING_MODE": "ping_mode",
+    **{
+        f"SAGEMAKER_TRITON_{field.upper()}": field
+        for field in (
+            *("default_model_name", "ping_mode", "inference_type", "additional_args", "tensorflow_version"),
+            *("log_verbose", "log_info", "log_warning", "log_error", "allow_metrics", "metrics_port"),
+            *("allow_grpc", "grpc_port", "thread_count", "buffer_manager_thread_count", "model_load_gpu_limit"),
+            *("shm_default_byte_size", "shm_growth_byte_size"),
+        )
+    },
+}
 
 # Bash reads these when it starts a script; man bash, "Shell Variables".
 _READ_BY_SHELL: Final = (

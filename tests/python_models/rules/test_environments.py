@@ -131,6 +131,25 @@ def test_environments(
 
 
 @pytest.mark.parametrize(
+    ("path", "there", "meant"),
+    [
+        (ARCHIVE, ["other.tar.gz"], "other.tar.gz"),
+        (ARCHIVE, ["one.tar.gz", "two.tar.gz"], ""),
+        (f"{MODEL}/preprocess/env.tar.gz", ["env.tar.gz", "two.tar.gz"], "env.tar.gz"),
+    ],
+    ids=["the only one", "one of two", "of this name"],
+)
+def test_an_archive_in_the_place_of_a_missing_one(
+    messages: Messages, write: Write, path: str, there: list[str], meant: str
+) -> None:
+    change: dict[str, Change] = {"preprocess/config.pbtxt": with_environment(path)}
+    change |= {f"preprocess/{name}": CONDA_312 for name in there}
+    (finding,) = [each for each in write(change).check() if each.code == "CT153"]
+    messages.of([finding])
+    assert finding.fix.startswith(f'write "{MODEL}/{meant}"' if meant else "put the packed environment there")
+
+
+@pytest.mark.parametrize(
     ("release", "codes"), [("26.08", ["CT159"]), ("26.11", []), ("27.01", [])], ids=["read", "assumed", "not known"]
 )
 def test_a_python_that_nobody_has_read_is_not_judged(write: Write, release: str, codes: list[str]) -> None:

@@ -211,7 +211,7 @@ def version_not_loaded(each: ConfiguredModel) -> Iterator[Problem]:
             continue
         served = ", ".join(map(str, child.served_versions))
         wanted = step.model_version
-        written = "has no model_version, which means version 0" if wanted == 0 else f"requires version {wanted}"
+        written = f"requires version {wanted}{', the default of model_version' * (wanted == 0)}"
         yield each.problem(
             f"ensemble_scheduling.step[{step.index}].model_version",
             f"step {step.index} {written}, but the server would load only version {served} of {child.name!r}: "

@@ -54,11 +54,14 @@ def missing_environment(each: ModelEnvironment) -> Iterator[Problem]:
         lib/python3.12/os.py
     """
     if each.opened is not None and not each.is_there:
+        fix = "put the packed environment there, or remove the parameter"
+        if each.other is not None:
+            fix = f'write "{VARIABLE}/{relpath(each.other, each.owner.model.directory)}", which is there'
         yield each.owner.unloadable(
             FIELD,
             f"the environment {each.opened} is missing",
             f"Failed to get the canonical path for {each.opened}.",
-            "put the packed environment there, or remove the parameter",
+            fix,
         )
     elif each.is_misspelt:
         yield each.owner.unloadable(
