@@ -259,7 +259,6 @@ class TritonServer:
         if self._settings.preload is not None:
             environment["LD_PRELOAD"] = str(self._settings.preload)
             environment["CDK_TRITON_TEMPORARY"] = str(self._temporary)
-            # Not that of the stand-ins: on a GPU, their backends need no shared memory.
             environment["CDK_TRITON_SHARED_MEMORY"] = f"{self._memory_prefix}python-"
             environment["CDK_TRITON_SHARED_MEMORY_BYTES"] = str(CONTAINER_BYTES)
         return environment

@@ -5,6 +5,10 @@
  * its models, this library counts these files, and reports a full file system (ENOSPC) where they are larger together
  * than a container's /dev/shm. So the server itself says what it would say there.
  *
+ * The stand-ins of other backends are Python-based backends, which get the settings of the Python backend, the prefix of
+ * the names among them. What stands in for a GPU needs no shared memory, so a process of a stand-in marks its file, and
+ * marked files do not count. Only for the moment between the file and the process, its start size does.
+ *
  * $CDK_TRITON_SHARED_MEMORY is how the names of these files begin, and $CDK_TRITON_SHARED_MEMORY_BYTES the limit.
  */
 #define _GNU_SOURCE
@@ -19,6 +23,44 @@
 #include <unistd.h>
 
 static const char place[] = "/dev/shm/";
+static const char mark[] = ".stand-in";
+static const char stub[] = "triton_python_backend_stub";
+static const char of_python_model[] = "DEFAULT";
+
+typedef char file_path[sizeof place + 255 + sizeof mark];
+
+static const char *mark_of(const char *region, file_path path) {
+  snprintf(path, sizeof(file_path), "%s%.255s%s", place, region, mark);
+  return path;
+}
+
+/* The arguments of the stub: its model, its file in /dev/shm, …, and the directory of its backend, or DEFAULT
+ * (src/stub_launcher.cc of python_backend, r24.10). */
+__attribute__((constructor)) static void mark_stand_in(void) {
+  const char *prefix = getenv("CDK_TRITON_SHARED_MEMORY");
+  static char given[1 << 16];
+  int file = prefix == NULL ? -1 : open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  ssize_t length = read(file, given, sizeof given - 1);
+  close(file);
+  const char *region = NULL, *last = given;
+  int count = 0;
+  for (const char *each = given; each < given + length; each += strlen(each) + 1, count++) {
+    if (count == 2) region = each;
+    last = each;
+  }
+  size_t start = strlen(given), name = sizeof stub - 1;
+  if (region == NULL || start < name || strcmp(given + start - name, stub) != 0) return;
+  if (strcmp(last, of_python_model) == 0 || strncmp(region, prefix, strlen(prefix)) != 0) return;
+  file_path path;
+  file = open(mark_of(region, path), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  if (file >= 0) close(file);
+}
+
+static int is_marked(const char *region) {
+  file_path path;
+  return access(mark_of(region, path), F_OK) == 0;
+}
 
 static int is_counted(int descriptor, const char *prefix) {
   char link[64], path[4096];
@@ -27,7 +69,8 @@ static int is_counted(int descriptor, const char *prefix) {
   if (length < 0) return 0;
   path[length] = '\0';
   size_t start = sizeof place - 1;
-  return strncmp(path, place, start) == 0 && strncmp(path + start, prefix, strlen(prefix)) == 0;
+  const char *region = path + start;
+  return strncmp(path, place, start) == 0 && strncmp(region, prefix, strlen(prefix)) == 0 && !is_marked(region);
 }
 
 static unsigned long long bytes_of_all(const char *prefix) {
@@ -37,7 +80,7 @@ static unsigned long long bytes_of_all(const char *prefix) {
   struct dirent *entry;
   while ((entry = readdir(directory)) != NULL) {
     struct stat file;
-    if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0) continue;
+    if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 || is_marked(entry->d_name)) continue;
     if (fstatat(dirfd(directory), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) == 0) sum += file.st_size;
   }
   closedir(directory);

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import onnx.parser
 import pytest
 
 from cdk_triton.errors import LocalError
@@ -82,3 +83,34 @@ def test_a_tensor_that_does_not_fit_fails_and_the_next_request_is_answered(
     assert response.status == 424
     assert re.search("Failed to increase the shared memory pool size.*No space left on device", str(response.body))
     assert bench.answer("one", 3.0) == [0.0, 0.0, 0.0]
+
+
+LARGEST = """
+    <ir_version: 8, opset_import: ["": 17]>
+    largest (float[N, M] IN) => (float[N, 1] OUT) { OUT = ReduceMax<axes = [1], keepdims = 1> (IN) }
+"""
+STEP = """
+step {{
+  model_name: "{0}" model_version: -1
+  input_map {{ key: "IN" value: "{1}" }} output_map {{ key: "OUT" value: "{2}" }}
+}}
+"""
+
+
+def test_a_stand_in_needs_no_shared_memory(
+    new_bench: Any, packed: Callable[[Mapping[str, str | bytes | None]], bytes]
+) -> None:
+    """On a GPU, the second step gets the 36 MB from the server."""
+    tensors = CONFIG.replace('backend: "python"', "").replace("instance_group { kind: KIND_CPU count: COUNT }", "")
+    steps = STEP.format("grows", "IN", "values") + STEP.format("largest", "values", "OUT")
+    files = {
+        "ensemble/config.pbtxt": f'platform: "ensemble" {tensors} ensemble_scheduling {{ {steps} }}',
+        "ensemble/1": None,
+        "grows/config.pbtxt": CONFIG.replace("COUNT", "1"),
+        "grows/1/model.py": GROWS,
+        "largest/config.pbtxt": f'backend: "onnxruntime" {tensors}',
+        "largest/1/model.onnx": onnx.parser.parse_model(LARGEST).SerializeToString(),
+    }
+    bench = new_bench()
+    bench.single("both", packed(files), environment={"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "ensemble"})
+    assert bench.answer("both", 9e6) == [0.0]
