@@ -33,6 +33,18 @@ PATH = "model/config.pbtxt"
             [("CT815", PATH, "output[0].name")],
             id="a further output",
         ),
+        pytest.param(
+            'input__0" data_type: TYPE_FP32',
+            'INPUT" data_type: TYPE_INT16',
+            [("CT815", PATH, "input[0].name"), ("CT816", PATH, "input[0].data_type")],
+            id="integers of another name",
+        ),
+        pytest.param(
+            'output__0" data_type: TYPE_FP32',
+            'OUTPUT" data_type: TYPE_INT16',
+            [("CT815", PATH, "output[0].name"), ("CT817", PATH, "output[0].data_type")],
+            id="an output of integers of another name",
+        ),
         pytest.param("TYPE_FP32 dims: 4", "TYPE_INT32 dims: 4", [("CT816", PATH, "input[0].data_type")], id="integers"),
         pytest.param(
             "TYPE_FP32 dims: 4", "TYPE_FP64 dims: 4", [("CT816", PATH, "input[0].data_type")], id="double precision"

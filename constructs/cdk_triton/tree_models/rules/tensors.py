@@ -124,11 +124,12 @@ def other_input_type(each: FilModel) -> Iterator[Problem]:
     """
     for index, tensor in enumerate(each.owner.config.input):
         kind = enum_name(tensor, "data_type")
-        if tensor.name == _INPUT and kind not in (_FLOAT, "TYPE_INVALID"):
+        is_read = tensor.name == _INPUT or (tensor.name and len(each.owner.config.input) == 1)  # CT815 gives the name
+        if is_read and kind not in (_FLOAT, "TYPE_INVALID"):
             yield each.owner.problem(
                 f"input[{index}].data_type",
-                f"the input {_INPUT!r} is {kind}, so FIL would respond to every request with an error: incorrect type "
-                f"{tensor.data_type} for input with required type {_NUMBER_OF_FLOAT}",
+                f"the input {quoted(tensor.name)} is {kind}, so FIL would respond to every request with an error: "
+                f"incorrect type {tensor.data_type} for input with required type {_NUMBER_OF_FLOAT}",
                 f"write data_type: {_FLOAT}",
             )
 
@@ -165,9 +166,10 @@ def other_output_type(each: FilModel) -> Iterator[Problem]:
     """
     for index, tensor in enumerate(each.owner.config.output):
         kind = enum_name(tensor, "data_type")
-        if tensor.name == _OUTPUT and kind not in (_FLOAT, "TYPE_INVALID"):
+        is_written = tensor.name == _OUTPUT or (tensor.name and len(each.owner.config.output) == 1)
+        if is_written and kind not in (_FLOAT, "TYPE_INVALID"):
             yield each.owner.problem(
                 f"output[{index}].data_type",
-                f"the output {_OUTPUT!r} is {kind}, but FIL writes {_FLOAT}",
+                f"the output {quoted(tensor.name)} is {kind}, but FIL writes {_FLOAT}",
                 f"write data_type: {_FLOAT}",
             )
