@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.triton import ModelRepository
+from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from sample_repositories.sound import PYTHON_MODEL
 
 if TYPE_CHECKING:
@@ -118,6 +118,15 @@ def test_models_that_are_loaded_besides(messages: Messages, write: Write, releas
     repository = write({"helper/config.pbtxt": 'backend: "python"', "helper/1/model.py": PYTHON_MODEL})
     platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
     assert messages.of(repository.check("single", platform, additional_models=["helper"])) == findings
+
+
+def test_a_model_that_an_argument_loads(messages: Messages, write: Write) -> None:
+    repository = write({"helper/config.pbtxt": 'backend: "python"', "helper/1/model.py": PYTHON_MODEL})
+    environment = ContainerEnvironment(additional_args=("--load-model=helper",))
+    findings = repository.check("single", "23.06/ml.g5.xlarge", additional_models=["helper"], environment=environment)
+    (finding,) = [each for each in findings if each.code == "CT406"]
+    messages.of([finding])
+    assert finding.message.startswith("additional_args names 'helper'")
 
 
 def test_the_directory_of_a_model_leads_to_the_repository_above(messages: Messages, write: Write) -> None:

@@ -13,6 +13,7 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import CONFIG_NAME
 from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.repository import repository_above
+from cdk_triton.triton.server_options import loaded_models
 
 _SERVE = "docker/sagemaker/serve"
 _ADDITIONAL_ARGS_SINCE = "23.07"
@@ -232,12 +233,14 @@ def additional_models_ignored(context: CheckContext) -> Iterator[Problem]:
     Instead:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge --default-model caller --additional-model called
     """
-    release = context.release
+    release, environment = context.release, context.environment
     for name in context.additional_models:
+        is_argument = environment is not None and name in loaded_models(environment.additional_args)
+        field = "additional_args" if is_argument else "additional_models"
         if (model := context.repository.model(name)) is not None:
             yield Problem(
                 model.directory,
-                f"additional_models names {name!r}, but the start script of {release} ignores additional models "
+                f"{field} names {name!r}, but the start script of {release} ignores additional models "
                 f"({_ADDITIONAL_ARGS_SINCE} was the first to load them); a call from another model would fail: "
                 f"Model '{name}' is not ready",
                 f"serve with {_ADDITIONAL_ARGS_SINCE} or newer, or make the model a step of an ensemble",
