@@ -139,6 +139,7 @@ class App:
     endpoint_id: str = "Endpoint"
     endpoint: Options = NOTHING
     component: dict[str, Any] | None = None
+    scales_copies: bool = False
     store: Options = NOTHING
     then: Callable[[TritonEndpoint], object] = lambda _: None
 
@@ -157,7 +158,10 @@ class App:
             self.then(TritonEndpoint(stack, self.endpoint_id, variants=[variant], **self.endpoint(stack)))
         else:
             components = TritonComponents(stack, "Components", platform=self.platform, max_instance_count=2)
-            components.add_component("Text", model=model, **self.component)
+            component = components.add_component("Text", model=model, **self.component)
+            if self.scales_copies:
+                copies = component.auto_scale_copies(min_capacity=1, max_capacity=2)
+                copies.scale_on_invocations("Load", max_requests_per_second=10)
         return {
             f"{each.stack_name}.{name}": resource
             for each in (artifacts, stack)
@@ -427,6 +431,12 @@ ROWS: list[tuple[str, App, App, Effects]] = [
         COMPONENT,
         replace(COMPONENT, component={**COPY, "copies": 2}),
         {"SageMaker::InferenceComponent": "in place"},
+    ),
+    (
+        "`auto_scale_copies` or `scale_to_zero`, removed",
+        replace(COMPONENT, scales_copies=True),
+        COMPONENT,
+        {TARGET: "gone", SCALING: "gone"},
     ),
     ("`encryption_key` of a store", replace(ONE, store=keys("Old")), replace(ONE, store=keys("New")), REKEYED),
     (

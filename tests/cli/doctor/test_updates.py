@@ -117,6 +117,21 @@ def _published(template: Template) -> None:
         template["Resources"][name] = {"Type": "AWS::StepFunctions::StateMachine", "Metadata": metadata}
 
 
+def _component(name: Any) -> Change:
+    """A component whose copies are scaled."""
+
+    def change(template: Template) -> None:
+        component = {"InferenceComponentName": name, "RuntimeConfig": {"CopyCount": 1}}
+        target = {"ResourceId": {"Fn::Join": ["", ["inference-component/", name]]}, "MinCapacity": 0}
+        if isinstance(name, dict):
+            target["ResourceId"] = {"Fn::Join": ["", ["inference-component/text-", *name["Fn::Join"][1][1:]]]}
+        kinds = {"Text": "SageMaker::InferenceComponent", "Copies": "ApplicationAutoScaling::ScalableTarget"}
+        for id, properties in (("Text", component), ("Copies", target)):
+            template["Resources"][id] = {"Type": f"AWS::{kinds[id]}", "Properties": properties}
+
+    return change
+
+
 def _found(change: Change, before: Change | None = None, *, taken: tuple[str, ...] = ("search",)) -> list[Any]:
     old = _template()
     if before is not None:
@@ -168,6 +183,12 @@ DANGEROUS: dict[str, tuple[str, Change, Change | None]] = {
     "another bucket name, imported by another stack": ("error", _with("Bucket", BucketName="second"), _exported),
     "another key": ("warning", _key(OTHER_KEY), None),
     "publisher removed": ("warning", lambda t: [t["Resources"].pop(id) for id in ("Machine", "Next")], _published),
+    "component scaled no longer": ("warning", lambda t: t["Resources"].pop("Copies"), _component("Text")),
+    "component with a name of the stack, scaled no longer": (
+        "warning",
+        lambda t: t["Resources"].pop("Copies"),
+        _component({"Fn::Join": ["", ["text-", {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}]]}),
+    ),
     "another id without a name": (
         "warning",
         _renamed("Endpoint", "Search"),
@@ -226,6 +247,8 @@ SOUND: dict[str, tuple[Change, Change | None]] = {
     "count of an endpoint that is not scaled": (_variant(1, InitialInstanceCount=2), None),
     "another id of the configuration": (_renamed("Config", "Config2"), None),
     "endpoint removed": (_all(lambda t: t["Resources"].pop("Endpoint"), lambda t: t["Resources"].pop("Target")), None),
+    "component removed": (lambda t: [t["Resources"].pop(id) for id in ("Text", "Copies")], _component("Text")),
+    "other limits of a component": (_with("Copies", MinCapacity=1), _component("Text")),
     "next platform removed": (lambda t: t["Resources"].pop("Next"), _published),
     "another key with the former one": (_all(_key(OTHER_KEY), _former_key), None),
 }

@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 from cdk_triton._wording import listed, listed_in_quotes
 from cdk_triton.cli.artifacts.assembly import STORE_HANDLER
 from cdk_triton.cli.doctor.answers import State
-from cdk_triton.cli.doctor.endpoints import Endpoint, Template, endpoints, of_type, referred
+from cdk_triton.cli.doctor.endpoints import Endpoint, Template, endpoints, flat, of_type, referred
 from cdk_triton.cli.doctor.instances import instance_types
 from cdk_triton.cli.doctor.publishers import publisher_descriptions
 
 __all__ = ["Change", "dangerous_changes"]
 
 _STEPWISE = ("CANARY", "LINEAR")
+_COMPONENT = "AWS::SageMaker::InferenceComponent"
+_TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 
 
 class Change(NamedTuple):
@@ -49,6 +51,7 @@ def dangerous_changes(old: Template, new: Template, is_taken: Callable[[str], bo
     yield from _added({k: v for k, v in before.items() if k not in after}, after, before.keys(), is_taken)
     yield from _store_changes(old, new)
     yield from _removed_publishers(old, new)
+    yield from _unscaled_components(old, new)
 
 
 def _changed(id: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
@@ -187,6 +190,25 @@ def _removed_publishers(old: Template, new: Template) -> Iterator[Change]:
             f"before the deployment, run `cdk-triton fleet list --fleet STACK/{name}`, and `cdk-triton fleet unpublish "
             "ENSEMBLE --forget` for each ensemble that it lists",
         )
+
+
+def _unscaled_components(old: Template, new: Template) -> Iterator[Change]:
+    """CloudFormation does not set the copies again, because the component itself does not change."""
+    for name in sorted((_scaled_components(old) - _scaled_components(new)) & of_type(new, _COMPONENT).keys()):
+        yield Change(
+            State.WARNING,
+            f"the component {name!r} is not scaled any more, so it keeps the copies that it has then: if it has scaled "
+            "to zero, nothing starts a copy, and every request fails",
+            "deploy it once with auto_scale_copies(min_capacity=1, …) before, or afterwards run `aws sagemaker "
+            "update-inference-component-runtime-config` with CopyCount=1",
+        )
+
+
+def _scaled_components(template: Template) -> set[str]:
+    targets = {flat(each.get("ResourceId")) for each in of_type(template, _TARGET).values()}
+    components = of_type(template, _COMPONENT).items()
+    names = {id: (f"<{id}>", flat(each.get("InferenceComponentName"))) for id, each in components}
+    return {id for id, either in names.items() if targets & {f"inference-component/{name}" for name in either}}
 
 
 def _replaced_store(old: Template, buckets: list[str], found: str, fix: str) -> Change:
