@@ -23,7 +23,7 @@ preflight: setup ## add TensorRT's ONNX parser, for the checks of TensorRT model
 demo: setup ## two ensembles on one multi-model endpoint, on this machine
 	@python -m examples.demo
 
-reference: setup ## all five reference systems on this machine, each asked and taken down again
+reference: setup ## all reference systems on this machine, each asked and taken down again
 	@python -m examples.reference_systems
 
 # It judges the permissions, and only tests use it (see the README.md beside it).

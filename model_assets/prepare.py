@@ -184,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--without-wheels",
         action="store_true",
-        help="skip the wheels of TextGeneration's environment (290 MB): its build then downloads them",
+        help="skip the wheels of TextGeneration's environment (285 MB): its build then downloads them",
     )
     options = parser.parse_args(arguments)
     left_out = {WHEELS} if options.without_wheels else set()

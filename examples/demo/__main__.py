@@ -27,7 +27,7 @@ NEXT = """
 [bold]Next[/]
   cdk-triton init ../my-endpoint    writes a project of your own, with an example, or with your models (--from)
   docs/getting_started.md           explains such a project, and runs it on this machine
-  make reference                    deploys all five reference systems, and asks each"""
+  make reference                    deploys all reference systems, and asks each"""
 
 
 def demo(aws: LocalAws, work: Path) -> Report:

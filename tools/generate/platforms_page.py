@@ -20,20 +20,19 @@ read.
 
 ## Releases
 
-If SageMaker publishes no image of a release, you need your own image. A version with `?` comes from memory or is
-assumed: nobody has read it in a source. A TensorRT version with `?` never causes a rejection. A dash means that no
-version was found.
+If SageMaker publishes no image of a release, you need your own image. A version with `?` is assumed; no source has
+confirmed it. A TensorRT version with `?` never causes a rejection. A dash means that no version was found.
 """
 INSTANCES = """\
 ## Instance types
 
 "Memory" is the nominal memory of one GPU in GB. "Multi-model" shows whether AWS lists the type for multi-model
-endpoints with GPUs. AWS's list names no family newer than g5, so "no" means "not known to work".
+endpoints with GPUs. AWS's list names no family newer than g5, and not every type of the older families. "No" therefore
+means "not on AWS's list, and not known to work".
 
-"New enough for" lists the releases that have not dropped the type's GPU. If the oldest GPU that a release supports is
-not known, the table assumes the oldest GPU of the next newer release for which it is known. The table does not show
-whether an old release supports a new GPU; [Endpoints](endpoints.md#the-host-ami) lists the releases that Blackwell
-instances need.
+"Not dropped by" lists the releases that still support a GPU of this age. If the oldest GPU that a release supports is
+not known, the table assumes the oldest GPU of the next newer release for which it is known. It does not show whether an
+old release supports a new GPU; [Endpoints](endpoints.md#the-host-ami) lists the releases that Blackwell instances need.
 """
 
 
@@ -55,7 +54,7 @@ def _releases() -> Iterator[str]:
 
 
 def _instances() -> Iterator[str]:
-    yield "| type | GPU | GPUs | memory | multi-model | new enough for |"
+    yield "| type | GPU | GPUs | memory | multi-model | not dropped by |"
     yield "|---|---|---|---|---|---|"
     for each in gpu_instances().values():
         gpu = each.gpu.removeprefix("NVIDIA ")

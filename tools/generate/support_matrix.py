@@ -51,7 +51,8 @@ def _serving() -> Iterator[tuple[str, str]]:
     )
     yield (
         "multi-model endpoints",
-        f"AWS lists only {_families(listed)} for multi-model endpoints; the checks warn about any other family",
+        f"of these instances, AWS lists only types of {_families(listed)} for multi-model endpoints; the checks "
+        "warn about every type that AWS does not list",
     )
 
 

@@ -107,10 +107,10 @@ class TritonClient:
             runtime: see the class.
             s3: see the class.
             ssm: a boto3 `ssm` client; by default a client of boto3's default session.
-            max_age: seconds after which the next use of a name starts a refresh in the background, while the request
-                still uses the old name, because a replaced target model stays callable. The name of a published
-                ensemble is refreshed in the background after half of this time; after the whole time, a request waits
-                until the new name is read.
+            max_age: the age in seconds from which a cached name is refreshed. The next request that uses the name
+                starts the refresh in the background, and still sends the old name. This is safe, because a replaced
+                target model stays callable. The name of a published ensemble is refreshed in the background after half
+                of this time; after the whole time, a request waits until the new name is read.
 
         Raises:
             ConfigurationError: there is no parameter `endpoint-name` below the path, `max_age` is negative, or no AWS
@@ -212,9 +212,10 @@ class TritonClient:
     def stream(self, inputs: Mapping[str, Any], **options: Unpack[GenerateOptions]) -> ResultStream:
         """Send one request, and return its results one after another, each as it arrives.
 
-        The container must be that of a single model with the `inference_type` "generate_stream". With "generate", the
-        stream has one result. SageMaker gives a container 8 minutes until the end of a stream. By default, a stream
-        may be silent for 70 seconds; a client with its own `runtime` uses the time limits of that runtime.
+        The container must be that of a single model with the `inference_type` "generate_stream" or "generate". With
+        "generate", the stream has one result. SageMaker gives a container 8 minutes until the end of a stream. By
+        default, a stream may be silent for 70 seconds; a client with its own `runtime` uses the time limits of that
+        runtime.
 
         Args:
             inputs: a mapping from each input tensor's name to a number, a string, or a list or an array with at most
@@ -355,8 +356,9 @@ class TritonClient:
     def submit(self, inputs: Inputs, **options: Unpack[SubmitOptions]) -> AsyncResult:
         """Send a request to an asynchronous endpoint, and return before the response exists.
 
-        A request of up to 128,000 bytes is sent inline. A larger request, of up to 1 GiB, is first uploaded to a new
-        key below `input_location`. If the installed boto3 cannot send requests inline, all requests are uploaded.
+        A request of up to 128,000 bytes is sent inline. A larger request, of up to 1 GiB (AWS writes 1 GB), is first
+        uploaded to a new key below `input_location`. If the installed boto3 cannot send requests inline, all requests
+        are uploaded.
 
         Args:
             inputs: the inputs of the request, as in `infer`.

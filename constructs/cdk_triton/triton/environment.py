@@ -81,7 +81,8 @@ class ContainerEnvironment:
             their models. False sets SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING to `false`, which switches namespaces
             off: the values of this variable mean the opposite of its name. From 23.04.
         ping_mode: when `/ping` succeeds: `ready` (every model is ready) or `live` (the server is live). None: `ready`
-            for a single-model endpoint, `live` for a multi-model endpoint, the intended defaults of NVIDIA's script.
+            for a single-model endpoint, `live` for a multi-model endpoint. NVIDIA's script means to set these defaults,
+            but does not export the variable, so the library sets them.
         inference_type: the protocol of a single-model endpoint: `infer`, or `generate` and `generate_stream`, for
             `TritonClient.generate` and `TritonClient.stream`. None: `infer`. From 25.03.
         log_verbose: whether to write the verbose log, or its level. Off by default, because it raises the CloudWatch
@@ -90,7 +91,8 @@ class ContainerEnvironment:
         log_warning: whether to log warnings.
         log_error: whether to log errors.
         allow_metrics: whether the server serves metrics for Prometheus on `metrics_port`, which is not reachable from
-            outside the container; SageMaker scrapes port 8080. From 23.07.
+            outside the container. SageMaker's own collector does not get these metrics, because it reads port 8080.
+            From 23.07.
         metrics_port: the port of the metrics for Prometheus; default 8002. It must differ from `port`. From 23.07.
         allow_grpc: whether the server accepts gRPC requests on `grpc_port`, which is not reachable from outside the
             container. From 23.07.

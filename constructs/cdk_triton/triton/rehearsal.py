@@ -104,13 +104,13 @@ class GoldenRequest:
             input. A path that is not absolute is relative to the repository.
         expect: the file with the expected outputs: `.npz` with an array for each output, as `cdk-triton golden record`
             writes it, or the JSON of an answer. Outputs that it does not have are not compared.
-        tolerance: how far float outputs may differ; other outputs have to be equal. By default the tolerance of the
-            coarsest precision of the repository's recipes, or that of FP32 without recipes.
+        tolerance: how far float outputs may differ; other outputs have to be equal. By default the tolerance that
+            `Parity` uses for the coarsest precision among the repository's recipes, or for FP32 without recipes.
         cosine: instead of a tolerance, the smallest allowed cosine similarity, from -1 to 1, between a float output and
             the expected one.
         top1: instead of a tolerance, whether only the position of the largest value in each row has to be the same.
-        label: instead of `expect`, the text that has to come first in an output. If the request asks for Triton's
-            classification, the texts of the output contain labels, and `label` is compared with the first of these.
+        label: instead of `expect`, a text that the first element of one of the text outputs must equal. If the request
+            asks for Triton's classification, it is compared with the label of the first class.
 
     Raises:
         ConfigurationError: a value has another type or is out of its range, or two ways of comparing are given.

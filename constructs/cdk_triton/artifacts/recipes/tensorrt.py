@@ -106,7 +106,9 @@ class TensorRTPlan:
             allows FP16, and "bf16" allows BF16, wherever TensorRT finds it faster. "int8" is for a network with
             QuantizeLinear and DequantizeLinear, and allows FP16 for the other computations. "strongly_typed" keeps the
             types of the ONNX file for every tensor. From TensorRT 11 on, all networks are strongly typed, so any other
-            value must match the types in the network.
+            value only states the types of the network, and synth rejects a value that does not match them. If synth
+            cannot read the network, as with an `S3File`, it accepts "fp32" without a comparison, and otherwise only
+            "strongly_typed".
         workspace_mib: memory for the kernels during the build, in MiB. None: all of the GPU's memory.
         optimization_level: 0 (fastest build) to 5 (fastest plan). None: TensorRT's default, 3.
         hardware_compatibility: which other GPUs can run the plan, "ampere+" or "same_compute_capability". None: only

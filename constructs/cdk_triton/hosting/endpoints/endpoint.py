@@ -82,7 +82,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             CloudFormation cannot replace the endpoint while it keeps this name.
         encryption_key: the KMS key, in the endpoint's region, that encrypts the EBS volumes of the instances. The
             principal that deploys needs `kms:CreateGrant` on the key. Instance types with local disks have no such
-            volumes. By default, SageMaker creates a key and discards it.
+            volumes. By default, SageMaker encrypts the volumes with a key that it creates for them and does not keep.
         deployment_policy: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By
             default, all requests move to the new instances as soon as these are in service.
         data_capture: which requests and responses SageMaker stores in S3.
@@ -424,7 +424,9 @@ class TritonEndpoint(Resource, VariantMetrics):
         target_models: Sequence[str] | None = None,
         published: Sequence[str] | None = None,
     ) -> iam.Grant:
-        """Allow a principal to invoke the endpoint, including with requests in S3, and to read its parameters.
+        """Allow a principal to invoke the endpoint, and to read its parameters below `ssm_parameter_path`.
+
+        For an asynchronous endpoint, this includes the access to requests and results in S3.
 
         Args:
             grantee: the principal.

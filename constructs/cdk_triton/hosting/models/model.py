@@ -35,9 +35,9 @@ __all__ = ["TritonModel"]
 class TritonModel(ServedModel):
     """Serves one model repository: SageMaker downloads its archive and loads its entry model when an instance starts.
 
-    The URL of the archive contains a hash of everything that determines it. So any change of a file, of the release or
-    of the GPU creates a new SageMaker Model, and CloudFormation updates the endpoint. A rollback finds the old archive
-    under its URL.
+    The entry model is the model that callers invoke (`ModelRepository.entry_model`). The URL of the archive contains a
+    hash of everything that determines the archive. So any change of a file, of the release or of the GPU creates a new
+    SageMaker Model, and CloudFormation updates the endpoint. A rollback finds the old archive under its URL.
 
     Attributes:
         repository: the repository.
@@ -65,9 +65,9 @@ class TritonModel(ServedModel):
             SageMaker still downloads the archive and forwards the requests.
         uncompressed: whether the instances download the repository's files without an archive, so that they unpack
             nothing. Use this for weights of many gigabytes, which hardly compress. Each file becomes a CDK asset.
-        metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive
-            contains the notes of the deployment that stored the archive, and the tags of the SageMaker Model contain
-            the latest notes. The notes are not part of the artifact key.
+        metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The file `manifest.json` beside an
+            archive in the store contains the notes of the deployment that stored the archive, and the tags of the
+            SageMaker Model contain the latest notes. The notes are not part of the artifact key.
         max_payload: how large the JSON of a request may be, as a CDK `Size` up to 1 GiB, for asynchronous endpoints; by
             default Triton's own limit, 64 MiB from 25.06 on. Binary tensors do not count. Needs Triton 26.03 or newer.
 

@@ -78,9 +78,9 @@ class TritonMultiModel(ServedModel):
             SageMaker still downloads the archives and forwards the requests.
         model_cache: whether an instance keeps an ensemble loaded after a request. If False, the instance unloads the
             ensemble after each response, which may suit very many ensembles that are rarely called.
-        metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The manifest of an archive
-            contains the notes of the deployment that stored the archive, and the tags of the SageMaker Model contain
-            the latest notes. The notes are not part of the artifact key.
+        metadata: your notes about the model, such as `{"commit": …, "approver": …}`. The file `manifest.json` beside an
+            archive in the store contains the notes of the deployment that stored the archive, and the tags of the
+            SageMaker Model contain the latest notes. The notes are not part of the artifact key.
 
     Raises:
         ConfigurationError: an argument is not valid. By argument:
@@ -215,9 +215,9 @@ class TritonMultiModel(ServedModel):
             max_concurrency: how many ensembles the state machine changes at a time, 1 to 10,000. Each ensemble needs
                 one of the account's concurrent Lambda executions, of which a new account has 10.
             recipes: the recipes for published repositories. A recipe applies to each repository that contains its
-                model. The store's first builder with the platform's GPU runs the builds. With recipes, every principal
-                with permission to publish controls what a build does, and other stacks with the same artifact key use
-                the archive of this build.
+                model. The store's first builder with the platform's GPU runs the builds. Note for security: with
+                recipes, every principal that may publish controls what a build does. Other stacks with the same
+                artifact key use the archive that this principal's build has made.
             max_builds: how many builds the state machine runs at a time, 1 to 10,000. Use at most the account's quota
                 for the service that runs the builds. `cdk-triton doctor` prints this quota.
             rehearse: whether a job rehearses a repository with golden requests before it is published. An ensemble that

@@ -32,8 +32,8 @@ class NamePrefix:
     Apply it with `Aspects.of(app).add(NamePrefix("bank-"))` if your organisation allows only names with its prefix. A
     name consists of the prefix, a part of the construct's path, the region, and a hash of stack name and path, so names
     do not collide between the stacks and regions of an account. If the permissions of an execution role change, its
-    policy gets another path and therefore another name, so that CloudFormation can create the new policy before it
-    deletes the old one.
+    policy gets another construct path, and therefore another name, so that CloudFormation can create the new policy
+    before it deletes the old one.
 
     A role or policy that is deployed already is replaced when the aspect names it.
 

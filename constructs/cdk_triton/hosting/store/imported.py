@@ -23,7 +23,7 @@ __all__ = ["ImportedArtifactStore", "allow_promotion", "check_promotion", "grant
 
 
 class ImportedArtifactStore(Construct):
-    """A store in another account or region, from which a store in this stack can copy the committed archives.
+    """A store in another account or region, from which a store in this stack can copy the complete archives.
 
     `TritonArtifactStore.from_bucket` returns it. The receiving store copies each archive once, and then no longer needs
     the source store for it. Endpoints do not read from an imported store, because SageMaker reads models only from its
@@ -66,7 +66,7 @@ def keys_of(bucket: s3.IBucket, former_keys: Sequence[kms.IKey]) -> list[kms.IKe
 def grant_read_of_artifacts(
     store: IConstruct, bucket: s3.IBucket, former_keys: Sequence[kms.IKey], grantee: iam.IGrantable
 ) -> iam.Grant:
-    """Allow a principal to read committed archives, by the policies of the bucket and of its key.
+    """Allow a principal to read complete archives, by the policies of the bucket and of its key.
 
     With `s3:ListBucket`, the status for a missing object is 404 instead of 403. The condition `s3:prefix` would prevent
     that, because a request for an object has no prefix ("HeadObject" in S3's API reference). So the principal can list
@@ -115,7 +115,7 @@ def check_promotion(
 
 
 def allow_promotion(scope: IConstruct, role: iam.Role, origin: ImportedArtifactStore) -> None:
-    """Allow the handler of the receiving store to read the committed archives of the source store.
+    """Allow the handler of the receiving store to read the complete archives of the source store.
 
     Across accounts, both sides must allow that: the receiving store with this permission, and the source store with the
     policies of its bucket and key, to which `TritonArtifactStore.grant_read` adds it.

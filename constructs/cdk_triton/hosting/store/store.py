@@ -75,8 +75,8 @@ class TritonArtifactStore(Construct):
     The store has a *handler*, a Lambda function that copies archives to the bucket and starts builds.
 
     Give the store its own stack. If the store is in a model's stack, a failed first deployment removes the handler and
-    orphans the retained bucket, and the next deployment starts with an empty store. If the first deployment of the
-    store's own stack fails, CloudFormation also removes the empty bucket.
+    orphans the retained bucket, and the next deployment starts with an empty store. In its own stack, nothing is
+    orphaned: if the first deployment fails, the bucket is empty, and CloudFormation removes it with the handler.
 
     The bucket is versioned and encrypted, and retained unless `removal_policy` says otherwise. It blocks public access,
     and rejects requests without TLS. Archives and their manifests are written once, and never changed or deleted,
@@ -92,8 +92,9 @@ class TritonArtifactStore(Construct):
     archives that it needs. If the role listed exact names, each deployment would change the role, and use it before IAM
     has propagated the change. A few hundred names would also exceed the size limits of a role's policies.
 
-    A store with `promotes_from` neither packs nor builds, but copies the committed archives of the source store byte
-    for byte. It rejects a deployment of any other archive, unless the archive is already in the store.
+    A store with `promotes_from` neither packs nor builds, but copies the complete archives of the source store, those
+    with a manifest, byte for byte. It rejects a deployment of any other archive, unless the archive is already in the
+    store.
 
     Attributes:
         bucket: the bucket.
@@ -112,11 +113,12 @@ class TritonArtifactStore(Construct):
         encryption_key: your own KMS key for the bucket, the logs and the output of builds; by default, S3 and
             CloudWatch Logs encrypt with their own keys. Models of this store can decrypt with your key. The key policy
             must allow the account's IAM policies to grant access, as the policy of a CDK key does, and must allow
-            CloudWatch Logs of the region to use the key. For an imported key, synth warns, and you add the second
-            statement yourself. An alias that this app creates stands for its key.
+            CloudWatch Logs of the region to use the key. For an imported key, synth warns, and you must allow
+            CloudWatch Logs in the key policy yourself. You can also pass an alias that this app creates; the store then
+            uses the alias's key.
         former_keys: the KMS keys that the store had before `encryption_key`. An archive stays encrypted with the key
-            with which it was written. So that running endpoints and rollbacks can read older archives, models, builds
-            and the handler can decrypt with all of these keys.
+            with which it was written. Models, builds and the handler can decrypt with all of these keys, so that
+            running endpoints and rollbacks can read older archives.
         access_logs_bucket: the bucket that receives the access logs of the store's bucket, under the store's construct
             path as prefix. Use a bucket of the app, or an imported bucket whose policy you maintain. The bucket must be
             encrypted with S3's own keys, because S3 writes access logs to no other bucket ("Enabling Amazon S3 server
@@ -316,7 +318,7 @@ class TritonArtifactStore(Construct):
 
     @checked
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal to read the committed archives, through the policies of the bucket and of its KMS key.
+        """Allow a principal to read the complete archives, through the policies of the bucket and of its KMS key.
 
         Before a store of another account can promote from this one, call this with `iam.AccountPrincipal(account)`.
         """

@@ -80,8 +80,8 @@ class TritonVariant:
             Amazon SageMaker routing strategies", AWS Machine Learning Blog).
         capacity_reservation_arn: the ARN of a training plan for endpoints, or of an ML reservation, of the same
             instance type. All instances of the variant start in the reservation, also those that an update or a
-            scale-out adds. If the reservation is full, these fail to start. When a training plan ends, requests fail.
-            Not allowed with `fallback_models`, because a reservation has one instance type.
+            scale-out adds. If the reservation is full, further instances fail to start. When a training plan ends,
+            requests fail. Not allowed with `fallback_models`, because a reservation has one instance type.
         instance_provision_timeout: how long SageMaker looks for instances, over all instance types together, 300 to
             3600 seconds. After that, the deployment or the change of the instance count fails. The model download and
             the container start do not count. None: SageMaker's default, which AWS does not document.

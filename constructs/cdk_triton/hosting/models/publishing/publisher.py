@@ -133,8 +133,8 @@ class TritonPublisher(Construct):
         uploads, the catalogue and the executions. The permissions cover the second state machine of `next_platform`,
         but neither other publishers of the store nor the uploads of other callers.
 
-        With recipes, the principal controls what a build does, and other stacks with the same artifact key use the
-        archive of this build.
+        Note for security: with recipes, the principal controls what a build does. Other stacks with the same artifact
+        key use the archive that this principal's build has made.
         """
         grant = grant_publish(grantee, self._served, self._machine)
         return grant if self.next is None else grant.combine(self.next.grant_publish(grantee))
