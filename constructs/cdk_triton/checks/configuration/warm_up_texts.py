@@ -80,7 +80,8 @@ def other_elements(context: CheckContext) -> Iterator[Problem]:
                 file.path,
                 f"{each.warm_up.text} of {owner.name!r} reads the input {each.name!r} from this file, whose "
                 f"elements do not fit the input, so the server would not load the model: {words}",
-                "write each element as its length in four bytes (little-endian), then its text",
+                "write each element as the number of bytes of its text, not of characters, in four bytes "
+                "(little-endian), then the text",
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_batch_size, known_backend
@@ -140,10 +140,17 @@ def different_shapes(context: CheckContext) -> Iterator[Problem]:
                     f"the tensor {name!r} has the shape {here} {first.what} and {there} {end.what}",
                     f"in ensemble {ensemble.name}, ensemble tensor {name}: inconsistent shape: {here} is inferred from "
                     f"model {first.model.name} while {there} is inferred from model {end.model.name}",
-                    fix_of_lost_output(ensemble, first, end)
-                    or "write the same dims in both places (-1 if a size varies), or reshape the tensor in a step "
-                    "between them",
+                    fix_of_lost_output(ensemble, first, end) or _fix(first.shapes[0], end.shapes[0]),
                 )
+
+
+def _fix(first: Sequence[int], second: Sequence[int]) -> str:
+    if [size for size in first if size != 1] == [size for size in second if size != 1]:
+        return (
+            "write the same dims in both places, and `reshape { shape: [ … ] }` beside them where the model itself has "
+            "the other shape"
+        )
+    return "write the same dims in both places (-1 if a size varies), or reshape the tensor in a step between them"
 
 
 @step_rule(

@@ -29,7 +29,10 @@ __all__ = [
 
 NOTHING_SCALES_WARNING: Final = "cdk-triton:NothingScales"
 
-_ON_NONE: Final = "; a real-time variant with a model needs at least one instance"
+_ON_NONE: Final = (
+    "; a real-time variant with a model needs at least one instance, only inference components and asynchronous "
+    "endpoints scale to zero"
+)
 
 
 def check_capacities(
