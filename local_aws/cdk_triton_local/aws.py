@@ -243,7 +243,7 @@ class LocalAws:
     def inject(self, *faults: str, seed: int | None = None) -> Faults:
         """Inject faults from now on, instead of those before; see `cdk_triton_local.faults.Faults`.
 
-        While there are any, functions and state machines skip their pauses, and their `time` passes faster.
+        While there are any, pauses are skipped, and the time passes faster; see `cdk_triton_local.skipped_time`.
 
         Args:
             faults: their names; none for an AWS without faults.
@@ -401,7 +401,7 @@ class LocalAws:
             self.clock,
             self._announce,
             self.log,
-            lambda: self.time.await_passed(lambda: self.faults.start_seconds("sagemaker")),
+            lambda: self.time.working(after=lambda: self.faults.start_seconds("sagemaker")),
         )
         self._routes.components = ComponentOperations(
             host, endpoints, state.endpoints, sagemaker, state.components, f"{self.region}:{self.account}", self.log

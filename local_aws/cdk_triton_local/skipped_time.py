@@ -19,9 +19,9 @@ _SHORTENED_SECONDS = 0.005
 class SkippedTime:
     """The machine's time, and all pauses that were skipped.
 
-    Pauses that begin together are skipped once. While a function or a job works, a pause takes its time, because what
-    works takes no less: else a job of a second would be polled for an hour. The time never goes back, also after the
-    faults, because locks and jobs have its stamps.
+    Pauses that begin together are skipped once. While a function, a job or the start of a server works, no pause is
+    skipped, because what works takes its time: else a job of a second would be polled for an hour. A function skips its
+    own pauses. The time never goes back, also after the faults, because locks and jobs have its stamps.
 
     Args:
         stopping: is set when the local AWS is being stopped.
@@ -39,8 +39,18 @@ class SkippedTime:
         self._lock = threading.Lock()
 
     @contextmanager
-    def working(self) -> Iterator[None]:
-        """While a function or a job works, and does not only wait for something."""
+    def working(self, after: Callable[[], float] = lambda: 0) -> Iterator[None]:
+        """While something works, and does not only wait.
+
+        Args:
+            after: the seconds for which it first waits, which may change meanwhile; the pauses are of others.
+
+        Raises:
+            LocalError: the local AWS is being stopped.
+        """
+        began = self.now
+        while self.now - began < after():
+            self._pause(_SHORTENED_SECONDS)
         with self._lock:
             self._working += 1
         try:
@@ -64,7 +74,7 @@ class SkippedTime:
 
         Args:
             seconds: how long AWS waits.
-            at_most: how long the local AWS waits at most.
+            at_most: how long the local AWS waits at most while no pause is skipped.
 
         Raises:
             LocalError: the local AWS is being stopped.
@@ -77,16 +87,6 @@ class SkippedTime:
         while self._working and self.now < until:
             self._pause(_SHORTENED_SECONDS)
         self.skip_to(until)
-
-    def await_passed(self, seconds: Callable[[], float]) -> None:
-        """Return when so many seconds have passed, also if the number changes meanwhile; the pauses are of others.
-
-        Raises:
-            LocalError: the local AWS is being stopped.
-        """
-        began = self.now
-        while self.now - began < seconds():
-            self._pause(_SHORTENED_SECONDS)
 
     def _pause(self, seconds: float) -> None:
         if self._stopping.wait(seconds):

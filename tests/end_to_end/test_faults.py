@@ -176,7 +176,7 @@ class Account:
     def synthesise_isolated(self, name: str, *, exclude: Collection[str] = (), verbose: bool = False) -> list[str]:
         """Synthesise a stack with a scaled endpoint, its store, and their VPC without a route to the internet.
 
-        It has no build, which would take a time on the local clock that depends on the speed of the machine.
+        It has no build, which would take its own time besides.
 
         Returns:
             The warnings that there is no way out of the VPC.

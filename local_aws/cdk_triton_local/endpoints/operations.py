@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Collection, Mapping, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -73,7 +74,7 @@ class EndpointOperations:
         clock: the clock of updates.
         announce: called with moto's endpoint when its status has changed.
         log: called with one line per endpoint status.
-        await_instances: returns when an endpoint that is created or updated has its instances.
+        instances: surrounds a deployment of an endpoint; is entered when the endpoint has its instances.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class EndpointOperations:
         clock: Clock,
         announce: Callable[[Any], None],
         log: Callable[[str], None],
-        await_instances: Callable[[], None] = lambda: None,
+        instances: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._host = host
         self._client = client
@@ -100,7 +101,7 @@ class EndpointOperations:
         self._clock = clock
         self._announce = announce
         self._log = log
-        self._await_instances = await_instances
+        self._instances = instances
         self._lock = threading.Lock()
 
     def before_configure(self, request: Mapping[str, Any]) -> Callable[[], None]:
@@ -255,8 +256,8 @@ class EndpointOperations:
                 self._check_capacity(wanted)
                 if status == "Updating":
                     check_alarms(wanted.deployment or {}, self._alarms_of(wanted))
-                self._await_instances()
-                self._host.deploy(wanted.endpoint, self._shift(endpoint, wanted))
+                with self._instances():
+                    self._host.deploy(wanted.endpoint, self._shift(endpoint, wanted))
             except Exception as error:
                 # Whatever a host raises is the endpoint's failure, and must not leave it Creating.
                 settled = "Failed" if status == "Creating" else "InService"

@@ -12,6 +12,7 @@ import shlex
 import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,9 +149,15 @@ class Build:
     def run(self) -> None:
         """Run the build to its end; a failure becomes its status."""
         self._context.log(f"build {self._id}: started")
+        with ExitStack() as machine:
+            self._run(machine)
+        self._context.log(f"build {self._id}: {self._status}")
+
+    def _run(self, machine: ExitStack) -> None:
+        """Run the build, and complete its record before what `machine` has is left."""
         with self._log:
             try:
-                self._status = self._phases()
+                self._status = self._phases(machine)
             except JobEndedError as ended:
                 self._status = "STOPPED" if isinstance(ended, JobStoppedError) else "TIMED_OUT"
                 context = ("BUILD_TIMED_OUT", "Build has timed out. ") if self._status == "TIMED_OUT" else ("", "")
@@ -166,15 +173,11 @@ class Build:
                 self._record.begin("FINALIZING")
                 shutil.rmtree(self._work, ignore_errors=True)
         self._record.complete(self._status)
-        self._context.log(f"build {self._id}: {self._status}")
 
-    def _phases(self) -> str:
+    def _phases(self, machine: ExitStack) -> str:
         self._record.begin("QUEUED")
         self._await_machine()
-        with self._context.working():
-            return self._phases_on_machine()
-
-    def _phases_on_machine(self) -> str:
+        machine.enter_context(self._context.working())
         self._record.begin("PROVISIONING")
         self._record.set(logs=_logs(self._context, self._request.log_group, self._request.log_stream))
         self._introduce()

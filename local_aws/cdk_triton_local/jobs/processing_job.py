@@ -13,6 +13,7 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -106,10 +107,15 @@ class ProcessingJob:
         """Run the job to its end; a failure becomes its status."""
         self._context.log(f"processing job {self._name}: started")
         self._record.set(ProcessingStartTime=self._context.now())
+        with ExitStack() as machine:
+            self._run_and_record(machine)
+
+    def _run_and_record(self, machine: ExitStack) -> None:
+        """Run the job, and record its end before what `machine` has is left."""
         status, reason = "Completed", ""
         with self._log:
             try:
-                self._run()
+                self._run(machine)
             except JobEndedError:
                 # Also when its time is up: "After the condition is met, the processing job is stopped".
                 status = "Stopped"
@@ -127,14 +133,11 @@ class ProcessingJob:
         self._record.set(ProcessingJobStatus=status, ProcessingEndTime=self._context.now(), **reasons)
         self._context.log(f"processing job {self._name}: {status}{f': {reason}' if reason else ''}")
 
-    def _run(self) -> None:
+    def _run(self, machine: ExitStack) -> None:
         began = self._context.clock()
         while self._context.clock() - began < self._context.start_seconds("sagemaker"):
             self._runner.pause()
-        with self._context.working():
-            self._run_on_machine()
-
-    def _run_on_machine(self) -> None:
+        machine.enter_context(self._context.working())
         self._introduce()
         for each in self._request.get("ProcessingInputs", []):
             self._download(each["S3Input"])

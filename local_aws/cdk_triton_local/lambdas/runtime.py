@@ -152,11 +152,10 @@ class LambdaRuntime:
                 f"Lambda function {name!r} has the runtime {code.runtime!r}; only Python functions run in the local AWS"
             )
         self.roles.add(code.role)
-        with self.executions.one():
+        with self.executions.one(), self._time.working():
             worker = self._idle_or_new_worker(code)
             try:
-                with self._time.working():
-                    return worker.ask(event, self._time, self._unanswered(code.subnets))
+                return worker.ask(event, self._time, self._unanswered(code.subnets))
             finally:
                 if printed := self._new_output(name):
                     self._publish(self.log_groups.get(name, f"/aws/lambda/{name}"), printed)

@@ -73,6 +73,16 @@ static int is_counted(int descriptor, const char *prefix) {
   return strncmp(path, place, start) == 0 && strncmp(region, prefix, strlen(prefix)) == 0 && !is_marked(region);
 }
 
+/* Whether a file is a mark; it is removed if the file that it marks is gone. */
+static int is_mark(int directory, const char *name) {
+  size_t length = strlen(name), end = sizeof mark - 1;
+  if (length <= end || strcmp(name + length - end, mark) != 0) return 0;
+  char region[256];
+  snprintf(region, sizeof region, "%.*s", (int)(length - end), name);
+  if (faccessat(directory, region, F_OK, 0) != 0) unlinkat(directory, name, 0);
+  return 1;
+}
+
 static unsigned long long bytes_of_all(const char *prefix) {
   unsigned long long sum = 0;
   DIR *directory = opendir(place);
@@ -81,6 +91,7 @@ static unsigned long long bytes_of_all(const char *prefix) {
   while ((entry = readdir(directory)) != NULL) {
     struct stat file;
     if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 || is_marked(entry->d_name)) continue;
+    if (is_mark(dirfd(directory), entry->d_name)) continue;
     if (fstatat(dirfd(directory), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) == 0) sum += file.st_size;
   }
   closedir(directory);
