@@ -41,6 +41,7 @@ _ANSWERS: Final = (
 _PARSE_ERROR: Final = re.compile(r"^\[libprotobuf ERROR .*\] Error parsing text-format \S+ (?P<fault>.+)$")
 _FRAME: Final = re.compile(r"^ {2}(?P<file>.+)\((?P<line>\d+)\): ", re.MULTILINE)
 _TRACEBACK: Final = "Traceback (most recent call last):"
+_RAISED: Final = re.compile(r"[A-Za-z_][\w.]*(?::|$)")
 _PRINTED_FRAME: Final = re.compile(r' {2}File "(?P<file>.+)", line (?P<line>\d+)')
 _FAILED: Final = re.compile(r"Failed to process the request\(s\) for model '[^']+', message: (?P<reason>.*)", re.DOTALL)
 """What a Python model raises in `execute` (python_backend: src/python_be.cc)."""
@@ -129,7 +130,7 @@ def logged_exception(lines: Iterable[str], repository: Path) -> str:
     for line in lines:
         if line == _TRACEBACK:
             is_within, place = True, ""
-        elif is_within and not line.startswith(" "):
+        elif is_within and _RAISED.match(line):
             return _short(line, repository) + place
         elif is_within and (frame := _PRINTED_FRAME.match(line)) and repository in Path(frame["file"]).parents:
             place = f" ({Path(frame['file']).relative_to(repository)}, line {frame['line']})"

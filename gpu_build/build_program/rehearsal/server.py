@@ -232,9 +232,12 @@ class Server:
             return answer
         if time.monotonic() - began >= _ANSWER_SECONDS:
             late = f"the server did not answer within {_ANSWER_SECONDS:g} s, which is SageMaker's limit"
-            raised = logged_exception([*self.lines][len(self.lines) - (self._printed - printed) :], self.place)
+            new = self._printed - printed
+            raised = logged_exception([*self.lines][-new:] if new else [], self.place)
             said = said_without_text(raised, body, content_type, self.place)
-            raise RehearsalError(f"{late}; meanwhile, a model raised {said}" if raised else late)
+            if self._private:  # it may be of another request
+                said = printed_without_text(raised)
+            raise RehearsalError(f"{late}; meanwhile, a model raised {said}" if said else late)
         raise self._closed()
 
     def stop(self, others: Collection[int]) -> None:

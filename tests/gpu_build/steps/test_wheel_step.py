@@ -79,8 +79,8 @@ def test_an_unpacked_environment_works_wherever_it_is(
 ) -> None:
     build(repository, make_work(repository), index.add("numpy"), index.add("words", code="SAID = 'hello'\n"))
     place = tmp_path / "some where" / "0"
-    with tarfile.open(repository / STEP["target"], "r:gz") as packed:
-        packed.extractall(place, filter="data")
+    place.mkdir(parents=True)
+    subprocess.run(["tar", "-xf", repository / STEP["target"], "-C", place], check=True)
     # As the server starts a model's process through 25.07.
     script = f"source '{place}/bin/activate' && exec python3 -c 'import sys, words; print(sys.prefix, words.SAID)'"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd="/")

@@ -148,8 +148,15 @@ KeyError
 
 @pytest.mark.parametrize(
     ("printed", "expected"),
-    [(TRACEBACK, "ValueError: no number (one/1/model.py, line 7)"), (TRACEBACK[:48], "")],
-    ids=["the first of two", "none"],
+    [
+        (TRACEBACK, "ValueError: no number (one/1/model.py, line 7)"),
+        (
+            TRACEBACK.replace("    int(text)\n", f"    int(text)\n{TRACEBACK.splitlines()[0]}\n"),
+            "ValueError: no number (one/1/model.py, line 7)",
+        ),
+        (TRACEBACK[:48], ""),
+    ],
+    ids=["the first of two", "the server between its lines", "none"],
 )
 def test_an_exception_in_the_output(printed: str, expected: str) -> None:
     assert logged_exception(printed.splitlines(), Path("/opt/ml/model")) == expected
