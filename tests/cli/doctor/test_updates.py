@@ -248,6 +248,14 @@ SOUND: dict[str, tuple[Change, Change | None]] = {
     "another id of the configuration": (_renamed("Config", "Config2"), None),
     "endpoint removed": (_all(lambda t: t["Resources"].pop("Endpoint"), lambda t: t["Resources"].pop("Target")), None),
     "component removed": (lambda t: [t["Resources"].pop(id) for id in ("Text", "Copies")], _component("Text")),
+    "component with at least a copy, scaled no longer": (
+        lambda t: t["Resources"].pop("Copies"),
+        _all(_component("Text"), _with("Copies", MinCapacity=1)),
+    ),
+    "component scaled no longer, with other copies": (
+        _all(lambda t: t["Resources"].pop("Copies"), _with("Text", RuntimeConfig={"CopyCount": 2})),
+        _component("Text"),
+    ),
     "other limits of a component": (_with("Copies", MinCapacity=1), _component("Text")),
     "next platform removed": (lambda t: t["Resources"].pop("Next"), _published),
     "another key with the former one": (_all(_key(OTHER_KEY), _former_key), None),

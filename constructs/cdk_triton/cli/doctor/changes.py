@@ -193,8 +193,15 @@ def _removed_publishers(old: Template, new: Template) -> Iterator[Change]:
 
 
 def _unscaled_components(old: Template, new: Template) -> Iterator[Change]:
-    """CloudFormation does not set the copies again, because the component itself does not change."""
-    for name in sorted((_scaled_components(old) - _scaled_components(new)) & of_type(new, _COMPONENT).keys()):
+    """CloudFormation does not set the copies again, because `copies` does not change."""
+    before, after = _least_copies(old), _least_copies(new)
+    first, second = of_type(old, _COMPONENT), of_type(new, _COMPONENT)
+    for name in sorted((before.keys() - after.keys()) & second.keys()):
+        least = before[name]
+        if isinstance(least, int) and least > 0:
+            continue
+        if first[name].get("RuntimeConfig") != second[name].get("RuntimeConfig"):
+            continue
         yield Change(
             State.WARNING,
             f"the component {name!r} is not scaled any more, so it keeps the copies that it has then: if it has scaled "
@@ -204,11 +211,14 @@ def _unscaled_components(old: Template, new: Template) -> Iterator[Change]:
         )
 
 
-def _scaled_components(template: Template) -> set[str]:
-    targets = {flat(each.get("ResourceId")) for each in of_type(template, _TARGET).values()}
+def _least_copies(template: Template) -> dict[str, Any]:
+    """Logical id of a component that is scaled → the minimum of its copies."""
+    targets = of_type(template, _TARGET).values()
+    least = {flat(each.get("ResourceId")): each.get("MinCapacity") for each in targets}
     components = of_type(template, _COMPONENT).items()
     names = {id: (f"<{id}>", flat(each.get("InferenceComponentName"))) for id, each in components}
-    return {id for id, either in names.items() if targets & {f"inference-component/{name}" for name in either}}
+    ids = {f"inference-component/{name}": id for id, either in names.items() for name in either}
+    return {ids[target]: number for target, number in least.items() if target in ids}
 
 
 def _replaced_store(old: Template, buckets: list[str], found: str, fix: str) -> Change:
