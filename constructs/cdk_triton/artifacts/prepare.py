@@ -134,7 +134,7 @@ def prepare(
     """
     given = _without_promised_files(repository)
     found = cached_answer(
-        [repository],
+        [repository if rehearse else replace(repository, rehearsal=None)],
         [_QUESTION, mode, platform, environment, uncompressed, network_isolation, rehearse],
         lambda: prepared_document(
             repository,

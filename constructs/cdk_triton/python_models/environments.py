@@ -89,11 +89,12 @@ class ModelEnvironment:
 
     @cached_property
     def other(self) -> PurePosixPath | None:
-        """The archive in the model's directory that may be meant instead: the one of this name, or the only one."""
+        """The archive that may be meant instead: the one of this name, or the only one beside the configuration."""
         here = PurePosixPath(str(self.owner.model.directory))
         archives = [path for path in self.files if here in path.parents and path.name.endswith(_ARCHIVES)]
         same = [path for path in archives if self.path is not None and path.name == self.path.name]
-        return next((found[0] for found in (same, archives) if len(found) == 1), None)
+        beside = [path for path in archives if path.parent == here]
+        return next((found[0] for found in (same, beside) if len(found) == 1), None)
 
     @property
     def is_misplaced(self) -> bool:
