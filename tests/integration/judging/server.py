@@ -126,6 +126,10 @@ def named_memory() -> tuple[str, str]:
     return f"--backend-config=python,shm-region-prefix-name={prefix}", f"/dev/shm/{prefix}*"
 
 
+CRASH = "boost::interprocess::lock_exception"
+"""What ends the server of 24.10 now and then, on a busy machine, where a Python model calls it while it loads."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What became of a start.
@@ -147,6 +151,13 @@ class Judge:
 
     def __call__(self, directory: Path, models: Sequence[str]) -> Verdict:
         """Start it as a single-model container does with `models` in the repository `directory`."""
+        for _ in range(2):
+            verdict = self._start(directory, models)
+            if CRASH not in verdict.said:
+                return verdict
+        return self._start(directory, models)
+
+    def _start(self, directory: Path, models: Sequence[str]) -> Verdict:
         variables = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": models[0], "SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
         arguments = [
             argument.replace("/opt/ml/model", str(directory))
