@@ -27,7 +27,7 @@ from cdk_triton.hosting.models.secrets import reject_secrets
 from cdk_triton.hosting.naming.findings import report, report_errors, report_not_read
 from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.interface import ITritonArtifactStore
-from cdk_triton.hosting.store.store import store_of
+from cdk_triton.hosting.store.store_of_model import store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Mode, ModelRepository
 from cdk_triton.triton.environment import container_variables

@@ -6,14 +6,14 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from aws_cdk import Annotations, Aws, Duration, RemovalPolicy, Stage
+from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from constructs import Construct, IConstruct
+from constructs import Construct
 
 from cdk_triton._checked import checked
 from cdk_triton._jsii import invoke_for_struct
@@ -25,13 +25,12 @@ from cdk_triton.hosting.access.network import function_network
 from cdk_triton.hosting.access.permissions import Statement, allow
 from cdk_triton.hosting.access.vpc_endpoints import await_route_to
 from cdk_triton.hosting.naming.acknowledgements import acknowledge_wildcards
-from cdk_triton.hosting.naming.per_construct import arn_of, encryption_key_of, path_of
-from cdk_triton.hosting.naming.references import keep_exports, protects_nothing
-from cdk_triton.hosting.naming.stacks import are_deployed_together, stack_of
+from cdk_triton.hosting.naming.per_construct import arn_of, encryption_key_of
+from cdk_triton.hosting.naming.references import keep_exports
+from cdk_triton.hosting.naming.stacks import stack_of
 from cdk_triton.hosting.store.bucket import (
     check_bucket,
     check_removal,
-    keep_when_creation_fails,
     let_logs_use,
     store_bucket,
 )
@@ -44,7 +43,6 @@ from cdk_triton.hosting.store.imported import (
     check_promotion,
     grant_read_of_artifacts,
 )
-from cdk_triton.hosting.store.interface import ITritonArtifactStore
 from cdk_triton.hosting.store.provider import (
     HandlerFunctions,
     endpoint_states,
@@ -58,15 +56,13 @@ from cdk_triton.hosting.store.used_by import record_user
 from cdk_triton.protocol.layout import ASSET_PREFIX, CATALOGUE_PREFIX, SERVED_PREFIXES
 from cdk_triton.sagemaker import ServingPlatform
 
-__all__ = ["TritonArtifactStore", "store_of"]
+__all__ = ["DEFAULT_STORE_ID", "TritonArtifactStore"]
 
 LONGEST_POLL = Duration.minutes(5)
 """A poll rarely takes more than 20 seconds, unless it reads an input of several gigabytes, or is the last poll of a
 request and copies archives."""
 
 DEFAULT_STORE_ID = "TritonArtifacts"
-WEAK_WARNING = "cdk-triton:WeakStoreReference"
-IN_STACK_WARNING = "cdk-triton:ArtifactStoreInStack"
 
 
 class TritonArtifactStore(Construct):
@@ -373,58 +369,6 @@ class TritonArtifactStore(Construct):
         if self.former_keys:
             statements.append(_reading(self.former_keys))
         return statements, reasons
-
-
-def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArtifactStore:
-    """The given store, or the default store of the scope's stack, made on first use with a warning.
-
-    Raises:
-        ConfigurationError: the store is in another account, region or stage.
-    """
-    if isinstance(store, ImportedArtifactStore):
-        raise ConfigurationError(
-            f"{scope.node.path} got an imported artifact store, but SageMaker reads a model only from a store of the "
-            "model's own account and region: pass a TritonArtifactStore(…, promotes_from=…) that promotes from the "
-            "imported store"
-        )
-    stack = stack_of(scope)
-    if isinstance(store, TritonArtifactStore):
-        _require_same_stage(scope, store)
-    if store is not None:
-        if isinstance(store, TritonArtifactStore) and are_deployed_together(stack_of(store), stack):
-            keep_when_creation_fails(store.bucket)
-        elif isinstance(store, TritonArtifactStore) and protects_nothing(stack):
-            Annotations.of(store).add_warning_v2(
-                WEAK_WARNING,
-                f"other stacks use the artifact store {path_of(store)} by weak references, so CloudFormation allows "
-                f"you to delete the stack {path_of(stack_of(store))}, or to replace the store, while endpoints need "
-                "the store. Call CrossStackReferences.of(store).produce(ReferenceStrength.STRONG), or give the stack "
-                "termination_protection=True, then acknowledge this",
-            )
-        return store
-    found: IConstruct | None = stack.node.try_find_child(DEFAULT_STORE_ID)
-    if isinstance(found, TritonArtifactStore):
-        return found
-    own = TritonArtifactStore(stack, DEFAULT_STORE_ID)
-    keep_when_creation_fails(own.bucket)
-    Annotations.of(own).add_warning_v2(
-        IN_STACK_WARNING,
-        f"{path_of(stack)} got an artifact store of its own, because no store= was given. That is good for a first "
-        "try, but if the first deployment fails, the store's bucket stays and belongs to no stack. Put a "
-        "TritonArtifactStore into a stack of its own and pass it as store=",
-    )
-    return own
-
-
-def _require_same_stage(scope: Construct, store: TritonArtifactStore) -> None:
-    """Reject the store of another stage, because the CDK allows no reference between stages."""
-    theirs, own = (Stage.of(each) for each in (store, scope))
-    if theirs is not None and own is not None and theirs.node.path != own.node.path:
-        raise ConfigurationError(
-            f"{path_of(scope)} uses the artifact store {path_of(store)} of another stage, but the CDK rejects "
-            "references between stages: create the store in this stage, or give the other store an export_prefix and "
-            "import that store here with TritonArtifactStore.from_exports"
-        )
 
 
 def _reading(former_keys: Sequence[kms.IKey]) -> Statement:
