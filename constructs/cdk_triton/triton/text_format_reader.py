@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
+    from google.protobuf.message import Message
 
 __all__ = [
     "TOKEN",
@@ -43,7 +44,7 @@ TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_KEY = re.compile(r"""\bkey\s*:?\s*["']([^"']*)""")
+_KEY = re.compile(r"""\bkey\s*:?\s*["']""")
 _AFTER_MINUS = frozenset(f"{string.ascii_letters}{string.digits}.")
 
 
@@ -201,20 +202,33 @@ class Reader:
         return None
 
 
-def repeated_keys(text: str) -> Iterator[tuple[str, str]]:
+def repeated_keys(text: str, config: Message) -> Iterator[tuple[str, str]]:
     """The keys that a map has more than once: the field as in a finding, `step[0].input_map["IN"]`, and the key.
 
     Args:
         text: a valid configuration.
+        config: the same, parsed; its maps keep one entry of each key.
     """
-    written = _KEY.findall(text)
-    if len(written) == len(set(written)):
+    if len(_KEY.findall(text)) == _entries(config):
         return  # to split a text into tokens takes long
     reader, pieces = Reader(), list(tokens(text))
     for token in pieces:
         reader.take(token)
     joined = {one.start for one, other in pairwise(pieces) if one.kind == other.kind == "string"}
     yield from _repeated(reader.open[0], "", joined)
+
+
+def _entries(message: Message) -> int:
+    """How many entries all maps of a message have, at any depth."""
+    count = 0
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is None:
+            continue
+        if descriptor.message_type.GetOptions().map_entry:
+            count += len(value)
+        else:
+            count += sum(map(_entries, value if descriptor.is_repeated else (value,)))
+    return count
 
 
 def _repeated(block: Value, prefix: str, joined: set[int]) -> Iterator[tuple[str, str]]:

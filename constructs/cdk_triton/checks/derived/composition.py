@@ -155,7 +155,7 @@ def fix_of_lost_output(ensemble: ConfiguredModel, *ends: End) -> str:
         ensemble: the ensemble.
         ends: the ends of the tensor that is at fault; none for a tensor that no `output_map` has.
     """
-    for field, key in repeated_keys(ensemble.model.config_text or ""):
+    for field, key in repeated_keys(ensemble.model.config_text or "", ensemble.config):
         place = field.removesuffix(f'["{key}"]')
         if place.endswith(".output_map") and (not ends or field in {end.field for end in ends}):
             return f"correct the keys in {place}: the server uses only the last entry for {key!r}"

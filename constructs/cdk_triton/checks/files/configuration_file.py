@@ -315,7 +315,7 @@ def repeated_key(each: ConfiguredModel) -> Iterator[Problem]:
         backend: "python"
         parameters { key: "threshold" value { string_value: "0.7" } }
     """
-    for field, key in repeated_keys(each.model.config_text or ""):
+    for field, key in repeated_keys(each.model.config_text or "", each.config):
         yield each.problem(
             field,
             f"{each.name!r} has several entries with the key {key!r}, of which the server uses only the last",
