@@ -3,8 +3,7 @@
 It synthesises the stack `TwoEnsembles` with an empty cache and notes each call that passes a repository on, or a value
 that carries one. A stay is a file in which such calls stay for a while; a return is a stay in a file that was left
 before. A call that stands in one place counts once, as a reader reads it once. An attribute of a value is no call. What
-`ModelRepository.check` and a recipe do with a repository are ways of their own, and the private modules beside the
-packages are plumbing.
+rules and recipes do with a repository are ways of their own, and the private modules beside the packages are plumbing.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ OTHER_WAYS = (
     "dali_models/",
 )
 ELSEWHERE = tuple(str(LIBRARY / way) for way in OTHER_WAYS)
-FACADE = "ModelRepository.check"
 DEPTH = 3  # a mapping of artifacts that carry a repository
 
 
@@ -62,7 +60,6 @@ class Way:
         self.files: list[str] = []
         self._read: set[tuple[CodeType, CodeType, int]] = set()
         self._is_on = False
-        self._is_elsewhere = False
         self._begin: CodeType | None = None
 
     def trace(self, frame: FrameType, event: str, _argument: Any) -> None:
@@ -70,9 +67,7 @@ class Way:
         code = frame.f_code
         if event == "return" and self._is_on and code is self._begin:
             self._is_on = False
-        if code.co_qualname == FACADE:
-            self._is_elsewhere = event == "call"
-        if event != "call" or self._is_elsewhere or not (self._is_on or self._begins(code)):
+        if event != "call" or not (self._is_on or self._begins(code)):
             return
         file = place(code)
         caller = calling(frame)
