@@ -87,6 +87,7 @@ ELSEWHERE = {
     "joined": f"open(os.path.join('/models', '{CALLER}', '1', 'words.txt'))",
     "for numpy": f"np.load('/models/{CALLER}/1/words.txt')",
     "for torch": f"torch.load('/models/{CALLER}/1/words.txt', map_location='cpu')",
+    "for TorchScript": f"torch.jit.load('/models/{CALLER}/1/words.txt')",
     "for a library": f"AutoTokenizer.from_pretrained('/models/{CALLER}/1/tokenizer')",
 }
 

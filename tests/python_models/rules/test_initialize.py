@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -61,6 +62,8 @@ FAILS = {
     "a file of codecs": "import codecs\ncodecs.open(os.path.join(args['model_repository'], 'words.txt'), 'r', 'utf-8')",
     "a file with an encoding": "open(os.path.join(args['model_repository'], 'words.txt'), encoding='utf-8')",
     "a file for a library": "import numpy as np\nnp.load(os.path.join(args['model_repository'], 'words.txt'))",
+    "a table for a library": "import numpy as np\nnp.loadtxt(os.path.join(args['model_repository'], 'words.txt'))",
+    "a module for a library": "import torch\ntorch.jit.load(os.path.join(args['model_repository'], 'words.txt'))",
     "a file beside": "open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'labels.txt'), 'rb')",
     "in an open file": "with open('/etc/hostname') as file:\n    args['path']",
     "in a condition": "if args['kind'] == 'GPU': pass",
@@ -259,3 +262,14 @@ def test_what_other_code_may_change_is_open(write: Write, sound: Sound) -> None:
         **{f"model/{name}": text for name, text in sound.files.items()},
     }
     assert [each for each in write(files, base={}).check() if each.severity.value == "error"] == []
+
+
+@pytest.mark.parametrize("function", ["numpy.load", "numpy.loadtxt", "onnxruntime.InferenceSession", "os.listdir"])
+def test_the_words_of_a_library(write: Write, function: str) -> None:
+    module, _, name = function.rpartition(".")
+    library = importlib.import_module(module)
+    with pytest.raises(Exception) as raised:  # noqa: PT011  # its type is what the test compares
+        getattr(library, name)("model/words.txt")
+    repository = write(model(f"import {module}\n{function}(args['model_repository'] + '/words.txt')"), base={})
+    (finding,) = repository.check()
+    assert f": {raised.type.__name__}: {str(raised.value).rstrip('.')}" in finding.message

@@ -27,8 +27,10 @@ from cdk_triton.python_models.reader.known_functions import (
     READS,
     is_loader,
     keeps_files,
+    missing_file,
 )
-from cdk_triton.python_models.reader.names import Reference, certain_statements, imported_names
+from cdk_triton.python_models.reader.names import certain_statements, imported_names
+from cdk_triton.python_models.reader.opened_files import OpenedFile
 from cdk_triton.python_models.reader.values import OPEN, OTHER, Message, Place, Text, joined, may_hold, unknown
 
 __all__ = ["outcome_of"]
@@ -90,7 +92,7 @@ class _Reader:
 
     def __init__(self, own: str, initialize: Initialize, served: Served) -> None:
         self.values: dict[str, Any] = {}
-        self.absent: list[Reference] = []
+        self.absent: list[OpenedFile] = []
         self._own = own
         self._imported = dict(initialize.imported)
         self._defined = initialize.defined
@@ -380,7 +382,7 @@ class _Reader:
         """The value of a function that makes a path, or opens one."""
         if isinstance(owner, Place):
             if method in READS:
-                self._open(node, owner, self._modes(node, given) if method == "open" else ())
+                self._open(node, owner, self._modes(node, given) if method == "open" else (), "open")
             self._may_make_files |= method in _MAKING
             return owner if method in ("resolve", "absolute") else OTHER
         match name, given:
@@ -389,12 +391,12 @@ class _Reader:
             case "os.path.dirname", [Place() as path]:
                 return path.parent
             case _, [Place() as path, *others] if name in OPENERS:
-                self._open(node, path, self._modes(node, others))
+                self._open(node, path, self._modes(node, others), name)
                 return OTHER
             case _, [Place() as path] if name in _SAME_PATH:
                 return path
             case _, [Place() as path, *_] if is_loader(name):
-                self._open(node, path, (), fails=name in LOADERS)
+                self._open(node, path, (), name)
                 return OTHER
         return _UNFOLLOWED
 
@@ -402,15 +404,15 @@ class _Reader:
         """The mode in which a call opens a file, by position or by keyword; none if it is the usual one."""
         return [*given[:1], *(self._of(each.value) for each in node.keywords if each.arg in ("mode", None))]
 
-    def _open(self, node: ast.expr, path: Place, mode: Sequence[object], *, fails: bool = True) -> None:
+    def _open(self, node: ast.expr, path: Place, mode: Sequence[object], function: str) -> None:
         place = PurePosixPath(normpath(path.text))
-        said = f"FileNotFoundError: [Errno 2] No such file or directory: '{place}'"
+        said, fails = missing_file(function, str(place)), function in LOADERS | OPENERS
         if not all(isinstance(each, str) and not set("wax") & set(each) for each in mode):
             self._may_make_files = True
         elif fails and not self._may_make_files and self._served.misses(place):
             raise _Raised(node, said)
         elif not self._may_make_files and self._served.lacks(place):
-            self.absent.append(Reference(node.lineno, str(place)))
+            self.absent.append(OpenedFile(node.lineno, str(place), said))
 
     def _dotted(self, node: ast.expr) -> str:
         """The whole name of an imported function, such as `json.loads`; "" for a value."""

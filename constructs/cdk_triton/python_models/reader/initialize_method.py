@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from cdk_triton.python_models.reader.names import Reference
+from cdk_triton.python_models.reader.opened_files import OpenedFile
 from cdk_triton.python_models.reader.values import Message, Text
 
 __all__ = ["Failure", "Initialize", "Outcome", "Served"]
@@ -76,4 +76,4 @@ class Outcome:
     """
 
     failure: Failure | None = None
-    absent: tuple[Reference, ...] = ()
+    absent: tuple[OpenedFile, ...] = ()

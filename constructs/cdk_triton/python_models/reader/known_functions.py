@@ -8,7 +8,7 @@ from typing import Final
 
 from cdk_triton.python_models.reader.backend_utils import MODULES
 
-__all__ = ["BUILTINS", "LOADERS", "OPENERS", "PLAIN", "READS", "dotted", "is_loader", "keeps_files"]
+__all__ = ["BUILTINS", "LOADERS", "OPENERS", "PLAIN", "READS", "dotted", "is_loader", "keeps_files", "missing_file"]
 
 PLAIN: Final = frozenset({"bool", "float", "int", "isinstance", "len", "print", "repr", "str"})
 """Builtin functions whose results hold nothing of what they get."""
@@ -33,6 +33,16 @@ LOADERS: Final = frozenset(
 )
 """Functions that read the file or the directory of their first argument, and fail if it is missing."""
 
+# What functions raise for a missing file, if not the error of `open`: numpy/lib/_datasource.py,
+# torch/jit/_serialization.py, and ONNX Runtime's own exception.
+_NOT_FOUND = {
+    **dict.fromkeys(("numpy.loadtxt", "numpy.genfromtxt"), "FileNotFoundError: {} not found."),
+    "torch.jit.load": "ValueError: The provided filename {} does not exist",
+    "onnxruntime.InferenceSession": (
+        "NoSuchFile: [ONNXRuntimeError] : 3 : NO_SUCHFILE : Load model from {0} failed:Load model {0} failed. File "
+        "doesn't exist"
+    ),
+}
 # Functions of numpy that may make files; memmap and open_memmap have a mode.
 _SAVING = ("numpy.save", "numpy.memmap", "numpy.lib.")
 # Parts of transformers, tokenizers and other libraries; some of them download what is missing.
@@ -51,6 +61,13 @@ _KEEPING = frozenset(
 def is_loader(name: str) -> bool:
     """Whether a function reads the file of its first argument, perhaps from elsewhere if the file is missing."""
     return name in LOADERS or name.endswith(_PARTS)
+
+
+def missing_file(name: str, path: str) -> str:
+    """What a function raises if the file is missing; "" for functions whose error depends on the library's version."""
+    if name.endswith(_PARTS):  # transformers: OSError, or HFValidationError; tokenizers: Exception
+        return ""
+    return _NOT_FOUND.get(name, "FileNotFoundError: [Errno 2] No such file or directory: '{}'").format(path)
 
 
 def keeps_files(name: str) -> bool:

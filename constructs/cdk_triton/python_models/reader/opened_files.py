@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from posixpath import join
-from typing import Final
+from typing import Final, NamedTuple
 
-from cdk_triton.python_models.reader.known_functions import OPENERS, READS, dotted, is_loader
+from cdk_triton.python_models.reader.known_functions import OPENERS, READS, dotted, is_loader, missing_file
 
-__all__ = ["SOURCE", "OpenedFiles", "opened_files"]
+__all__ = ["SOURCE", "OpenedFile", "OpenedFiles", "opened_files"]
 
 SOURCE: Final = "{source}"
 """What the path of the source itself begins with: `{source}/../words.txt` is beside the source."""
@@ -42,18 +42,32 @@ _MAKING = (
 )
 
 
+class OpenedFile(NamedTuple):
+    """A file that a source reads.
+
+    Attributes:
+        line: where, counted from 1.
+        path: the file's path.
+        error: what the line raises if the file is missing; "" if that is not known.
+    """
+
+    line: int
+    path: str
+    error: str
+
+
 @dataclass(frozen=True)
 class OpenedFiles:
     """The files that a source reads by literal paths, and those that it may make, also in code that may not run.
 
     Attributes:
-        read: the line and the path of each file that it reads and whose error it does not handle.
+        read: the files that it reads and whose errors it does not handle.
         paths: the absolute paths among the arguments of other calls, which may test for a file or make it.
         texts: the texts outside of the calls that read files.
         makes: whether any of its code may make files.
     """
 
-    read: frozenset[tuple[int, str]] = frozenset()
+    read: frozenset[OpenedFile] = frozenset()
     paths: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
     makes: bool = False
@@ -82,7 +96,10 @@ def opened_files(nodes: Sequence[ast.AST], names: frozenset[str], imported: Mapp
     others = [call for call in calls if call not in inner and not dotted(call.func, imported).startswith("sys.path.")]
     constants = (node.value for node in nodes if isinstance(node, ast.Constant) and node not in inner)
     return OpenedFiles(
-        frozenset((call.lineno, path) for call, path in read.items()),
+        frozenset(
+            OpenedFile(call.lineno, path, missing_file(dotted(call.func, imported), path))
+            for call, path in read.items()
+        ),
         frozenset(text for call in others for text in _literals(call)),
         frozenset(value for value in constants if isinstance(value, str)),
         makes=any(part in name.lower() for node in nodes for name in _names(node) for part in _MAKING),

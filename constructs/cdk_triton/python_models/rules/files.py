@@ -7,13 +7,13 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.backend_files import BackendFile, Files, below, repository_files
+from cdk_triton.checks.derived.backend_files import BackendFile, below, repository_files
 from cdk_triton.checks.registry import Problem, in_line, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.python_models.initialized import initialized
 from cdk_triton.python_models.modules import needed_sources
-from cdk_triton.python_models.reader.opened_files import SOURCE
+from cdk_triton.python_models.reader.opened_files import SOURCE, OpenedFile
 from cdk_triton.python_models.reader.source import PythonSource
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.serve import SINGLE_MODEL_REPOSITORY
@@ -38,7 +38,7 @@ _OF_IMAGE = frozenset(
 def missing_path(context: CheckContext) -> Iterator[Problem]:
     """A Python model opens a file by a path of another machine, or a file that is not in the archive.
 
-    The line fails with `FileNotFoundError`:
+    The line fails, in most cases with `FileNotFoundError`:
 
     - The process of a Python model runs in the server's working directory, which contains no model. So it does not find
       a relative path.
@@ -86,32 +86,31 @@ def missing_path(context: CheckContext) -> Iterator[Problem]:
         a model in which an import of one of its own modules is conditional.
     """
     suggestions = Suggestions()
-    seen: set[tuple[PurePosixPath, int, str]] = set()
+    seen: set[tuple[PurePosixPath, OpenedFile]] = set()
     lines: set[tuple[PurePosixPath, int]] = set()
     for each, sources in needed_sources(context):
-        for path, line, name in _read(sources):
-            found = _missed(context, each, path, name, suggestions)
-            if found is not None and (path, line, name) not in seen and not _may_import_more(each, sources):
-                seen.add((path, line, name))
-                lines.add((path, line))
-                yield in_line(path, line, *found)
+        for path, file in _read(sources):
+            found = _missed(context, each, path, file, suggestions)
+            if found is not None and (path, file) not in seen and not _may_import_more(each, sources):
+                seen.add((path, file))
+                lines.add((path, file.line))
+                yield in_line(path, file.line, *found)
     for each, outcome, is_first in initialized(context):
         for absent in outcome.absent if is_first else ():
-            place = PurePosixPath(absent.name)
             if (each.path, absent.line) in lines:
                 continue
-            yield in_line(each.path, absent.line, *_missing(each, place, repository_files(context), suggestions))
+            yield in_line(each.path, absent.line, *_missing(each, absent, PurePosixPath(absent.path), suggestions))
 
 
-def _read(sources: Mapping[PurePosixPath, PythonSource]) -> Iterator[tuple[PurePosixPath, int, str]]:
-    """The source, the line and the path of each file that sources read and that none of them may make."""
+def _read(sources: Mapping[PurePosixPath, PythonSource]) -> Iterator[tuple[PurePosixPath, OpenedFile]]:
+    """Each file that sources read and that none of them may make, with its source."""
     changes_directory = any(source.references.changes_directory for source in sources.values())
     for path, source in sources.items():
-        for line, name in sorted(source.references.opened.read):
-            is_relative = not name.startswith((SOURCE, "/"))
-            is_made = any(other.references.opened.may_make(name) for other in sources.values())
+        for file in sorted(source.references.opened.read):
+            is_relative = not file.path.startswith((SOURCE, "/"))
+            is_made = any(other.references.opened.may_make(file.path) for other in sources.values())
             if not is_made and not (is_relative and changes_directory):
-                yield path, line, name
+                yield path, file
 
 
 def _may_import_more(each: BackendFile, sources: Mapping[PurePosixPath, PythonSource]) -> bool:
@@ -122,42 +121,44 @@ def _may_import_more(each: BackendFile, sources: Mapping[PurePosixPath, PythonSo
 
 
 def _missed(
-    context: CheckContext, each: BackendFile, source: PurePosixPath, name: str, suggestions: Suggestions
+    context: CheckContext, each: BackendFile, source: PurePosixPath, file: OpenedFile, suggestions: Suggestions
 ) -> tuple[str, str] | None:
     """What a path does, and the fix, if the endpoint does not have the file."""
-    if name.startswith(SOURCE):
-        return _beside(each, source, name.removeprefix(SOURCE), suggestions)
-    if name.startswith("/"):
-        return _absolute(context, each, source, name, suggestions)
-    return _relative(each, source, name)
+    if file.path.startswith(SOURCE):
+        return _beside(each, source, file, suggestions)
+    if file.path.startswith("/"):
+        return _absolute(context, each, source, file, suggestions)
+    return _relative(each, source, file)
 
 
-def _beside(each: BackendFile, source: PurePosixPath, way: str, suggestions: Suggestions) -> tuple[str, str] | None:
+def _beside(
+    each: BackendFile, source: PurePosixPath, file: OpenedFile, suggestions: Suggestions
+) -> tuple[str, str] | None:
     """What a path relative to the source does, and the fix, if nothing in the model's directory has the file's name."""
-    place = PurePosixPath(normpath(f"{source}{way}"))
+    place = PurePosixPath(normpath(f"{source}{file.path.removeprefix(SOURCE)}"))
     if not place.is_relative_to(each.model.directory) or any(place.name in path.parts for path in each.files):
         return None
-    return _missing(each, place, repository_files(each.context), suggestions)
+    return _missing(each, file, place, suggestions)
 
 
-def _relative(each: BackendFile, source: PurePosixPath, name: str) -> tuple[str, str] | None:
+def _relative(each: BackendFile, source: PurePosixPath, file: OpenedFile) -> tuple[str, str] | None:
     """What a relative path does, and the fix, if the repository contains the file or directory that is meant."""
     files = repository_files(each.context)
-    found = _meant(each, source, name, lambda place: files.has(place) or files.has_directory(place))
-    if found is None or PurePosixPath(name).name in ("", ".."):  # every working directory has these
+    found = _meant(each, source, file.path, lambda place: files.has(place) or files.has_directory(place))
+    if found is None or PurePosixPath(file.path).name in ("", ".."):  # every working directory has these
         return None
     return (
-        f"opens the relative path {name!r}, which Python looks up in the server's working directory, so "
-        f"{each.model.name!r} does not find {found}: FileNotFoundError",
+        f"opens the relative path {file.path!r}, which Python looks up in the server's working directory, so "
+        f"{_not_found(each, file, found)}",
         _BESIDE,
     )
 
 
 def _absolute(
-    context: CheckContext, each: BackendFile, source: PurePosixPath, name: str, suggestions: Suggestions
+    context: CheckContext, each: BackendFile, source: PurePosixPath, file: OpenedFile, suggestions: Suggestions
 ) -> tuple[str, str] | None:
     """What an absolute path does, and the fix, if the endpoint certainly does not have the file."""
-    files, path = repository_files(context), PurePosixPath(normpath(name))
+    files, path = repository_files(context), PurePosixPath(normpath(file.path))
     unpacked = PurePosixPath(SINGLE_MODEL_REPOSITORY)
     where = f"SageMaker unpacks the archive in {unpacked}"
     if context.mode == "multi":
@@ -166,8 +167,8 @@ def _absolute(
         place = path.relative_to(unpacked)
         if context.mode == "single":
             is_there = files.has(place) or files.has_directory(place)
-            return None if is_there else _missing(each, place, files, suggestions)
-        return f"opens {name!r}, but {where}, so {each.model.name!r} does not find the file: FileNotFoundError", _BESIDE
+            return None if is_there else _missing(each, file, place, suggestions)
+        return f"opens {file.path!r}, but {where}, so {_not_found(each, file)}", _BESIDE
     if path.parts[1:2] and path.parts[1] in _OF_IMAGE:
         return None
     for start in range(1, len(path.parts) - 1):
@@ -179,18 +180,23 @@ def _absolute(
         if found is None:
             return None
         place = found
-    return f"opens {name!r}, but {where}, so {each.model.name!r} does not find {place}: FileNotFoundError", _BESIDE
+    return f"opens {file.path!r}, but {where}, so {_not_found(each, file, place)}", _BESIDE
 
 
-def _missing(each: BackendFile, place: PurePosixPath, files: Files, suggestions: Suggestions) -> tuple[str, str]:
+def _missing(each: BackendFile, file: OpenedFile, place: PurePosixPath, suggestions: Suggestions) -> tuple[str, str]:
     """What the line does that opens a file which is not in the archive, and the fix."""
-    beside = [name for name in files.names_in(place.parent) if PurePosixPath(name).suffix == place.suffix]
-    close = suggestions.closest(place.name, beside)
+    names = repository_files(each.context).names_in(place.parent)
+    close = suggestions.closest(place.name, [name for name in names if PurePosixPath(name).suffix == place.suffix])
     return (
-        f"opens {place}, which the archive does not contain, so {each.model.name!r} does not find the file: "
-        "FileNotFoundError",
+        f"opens {place}, which the archive does not contain, so {_not_found(each, file)}",
         "add the file to the repository, or correct the path" if close is None else f"did you mean {close!r}?",
     )
+
+
+def _not_found(each: BackendFile, file: OpenedFile, place: PurePosixPath | str = "the file") -> str:
+    """That the model does not find a file, with the name of the error if it is known."""
+    error = file.error.partition(":")[0]
+    return f"{each.model.name!r} does not find {place}" + (f": {error}" if error else "")
 
 
 def _meant(
