@@ -217,6 +217,8 @@ BESIDE = {
     "joined": "np.load(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'weights.npy'))",
     "above": "open(os.path.join(os.path.dirname(__file__), '..', 'made.txt'))",
     "in a directory": "(Path(__file__).parent / 'data' / 'made.txt').open()",
+    "beside a download": "AutoTokenizer.from_pretrained('org/name')\nopen(Path(__file__).parent / 'made.txt')",
+    "beside a text": "import json\njson.dumps({})\nopen(Path(__file__).parent / 'made.txt')",
 }
 
 

@@ -40,6 +40,8 @@ _MAKING = (
     ),
     *("move", "rename", "replace", "retrieve", "save", "subprocess", "system", "touch", "train", "unpack", "write"),
 )
+# Names that contain such a part, and make no files.
+_HARMLESS = frozenset({"deepcopy", "dumps", "empty_cache", "from_pretrained", "lru_cache"})
 
 
 class OpenedFile(NamedTuple):
@@ -102,8 +104,13 @@ def opened_files(nodes: Sequence[ast.AST], names: frozenset[str], imported: Mapp
         ),
         frozenset(text for call in others for text in _literals(call)),
         frozenset(value for value in constants if isinstance(value, str)),
-        makes=any(part in name.lower() for node in nodes for name in _names(node) for part in _MAKING),
+        makes=any(_may_make(name) for node in nodes for name in _names(node)),
     )
+
+
+def _may_make(name: str) -> bool:
+    """Whether a function of this name may make files."""
+    return name not in _HARMLESS and any(part in name.lower() for part in _MAKING)
 
 
 def _attempted(node: ast.Try) -> Iterator[ast.AST]:
