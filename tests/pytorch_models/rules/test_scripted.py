@@ -195,6 +195,18 @@ ID = "data_type: TYPE_{}"
         pytest.param(
             sequence(control("S__1"), "x"), None, [("CT850", CONFIG, "input[0].name")], id="an argument's name"
         ),
+        pytest.param(
+            f"max_batch_size: 8 {tensor('s')} {tensor('x')} {Y} {tensor('y', side='output')} sequence_batching {{}}",
+            None,
+            [("CT850", CONFIG, f"{field}.name") for field in ("input[0]", "input[1]", "output[1]")],
+            id="arguments in another order",
+        ),
+        pytest.param(
+            f"max_batch_size: 8 {tensor('words')} {Y} sequence_batching {{ {control('READY')} }}",
+            None,
+            [("CT849", CONFIG, "{control}"), ("CT850", CONFIG, "input[0].name")],
+            id="no name with an index",
+        ),
         pytest.param(sequence(control("S__1"), "x"), "23.06/ml.g4dn.xlarge", [], id="before states"),
     ],
 )

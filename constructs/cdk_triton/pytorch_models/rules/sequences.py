@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import count
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.configured import ConfiguredModel
@@ -52,14 +53,14 @@ def control_without_index(each: ConfiguredModel) -> Iterator[Problem]:
           control { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] }
         } }
     """
+    suggested = _indexed_inputs(each)
     for index, control in enumerate(each.config.sequence_batching.control_input):
         if control.name and is_passed(control) and index_in(control.name) is None:
             yield each.unloadable(
                 f"sequence_batching.control_input[{index}].name",
                 f"the sequence control {control.name!r} has no index of an argument",
                 f"input '{control.name}' does not follow <name>__<index> naming convention.",
-                f"write {control.name.partition('__')[0]}__{len(each.config.input) + index}, with the place of the "
-                "argument of forward, from 0 on",
+                f"write {suggested[control.name]}, with the place of the argument of forward, from 0 on",
             )
 
 
@@ -101,22 +102,25 @@ def sequence_without_index(each: ConfiguredModel) -> Iterator[Problem]:
     states = list(enumerate(config.sequence_batching.state))
     checked = [(f"output[{i}].name", "output", tensor.name) for i, tensor in enumerate(config.output)]
     checked += [(f"sequence_batching.state[{i}].output_name", "state", state.output_name) for i, state in states]
-    if _takes_tensors(each.context).get(each.name, False):
+    if _arguments(each.context).get(each.name):
         checked += [(f"input[{i}].name", "input", tensor.name) for i, tensor in enumerate(config.input)]
         checked += [(f"sequence_batching.state[{i}].input_name", "state", state.input_name) for i, state in states]
+    inputs = _indexed_inputs(each)
+    outputs = _indexed([*(tensor.name for tensor in config.output), *(state.output_name for _, state in states)])
     for field, kind, name in checked:
         if not name or index_in(name) is not None:  # CT201 and CT267 report the first
             continue
         words = "not all inputs and outputs follow"
         if kind == "state":
             words = f"state '{name}' does not follow"
+        is_result = "output" in field
         yield each.unloadable(
             field,
             f"the {kind} {name!r} has no index",
             f"PyTorch model '{each.said_name}' is using sequence batching with state but {words} the <name>__<index> "
             "naming convention.",
-            f"write a name such as {name.partition('__')[0]}__0, with the place of the "
-            f"{'result' if 'output' in field else 'argument of forward'}, from 0 on",
+            f"write a name such as {(outputs if is_result else inputs)[name]}, with the place of the "
+            f"{'result' if is_result else 'argument of forward'}, from 0 on",
         )
 
 
@@ -183,10 +187,36 @@ def _is_supported(data_type: str) -> bool:
     return data_type == "TYPE_INVALID" or data_type.removeprefix("TYPE_") in TORCH_TYPES
 
 
+def _indexed_inputs(each: ConfiguredModel) -> dict[str, str]:
+    """A name with an index for each input of `forward`: the inputs, then the controls, then the states."""
+    batching = each.config.sequence_batching
+    names = [
+        *(tensor.name for tensor in each.config.input),
+        *(control.name for control in batching.control_input if is_passed(control)),
+        *(state.input_name for state in batching.state),
+    ]
+    return _indexed(names, _arguments(each.context).get(each.name, ()))
+
+
+def _indexed(names: Sequence[str], arguments: Sequence[str] = ()) -> dict[str, str]:
+    """A name with an index for each name: the index in it, that of the argument of this name, or the next free one."""
+    stems = [name.partition("__")[0] for name in names]
+    places = [
+        arguments.index(stem) if index_in(name) is None and stem in arguments else index_in(name)
+        for name, stem in zip(names, stems, strict=True)
+    ]
+    free = (index for index in count() if index not in places)
+    return {
+        name: f"{stem}__{next(free) if place is None else place}"
+        for name, stem, place in zip(names, stems, places, strict=True)
+    }
+
+
 @per_check
-def _takes_tensors(context: CheckContext) -> dict[str, bool]:
-    """Whether all files of a model take tensors rather than a dictionary, as far as they are known."""
-    found: dict[str, bool] = {}
+def _arguments(context: CheckContext) -> dict[str, tuple[str, ...]]:
+    """The arguments of each model as far as they are known; none if one of its files takes a dictionary."""
+    found: dict[str, tuple[str, ...]] = {}
     for each in scripted_models(context):
-        found[each.name] = found.get(each.name, True) and not each.takes_dictionary
+        names = () if each.takes_dictionary else tuple(argument.name for argument in each.forward.arguments)
+        found[each.name] = names if found.get(each.name, names) else ()
     return found
