@@ -46,14 +46,14 @@ class ServingPlatform:
         instance_type: a SageMaker instance type with an NVIDIA GPU, such as "ml.g5.2xlarge".
         release: the Triton container release, such as "25.09". Your own image needs no release. If you give one, the
             library assumes the versions of this release for the image. For a release that is newer than the library's
-            tables, it assumes the versions of the newest release in them.
+            tables, it assumes the versions of the newest release in the tables.
         image: your own image instead of SageMaker's image, by digest: "<registry>/<repository>@sha256:<64 hex digits>".
             Registry and repository may contain CDK tokens, but the digest may not.
         inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). By default, the library derives it
             from the release's CUDA version and the GPU, as `host_ami` describes; this has not been confirmed on AWS.
             With None, SageMaker chooses the host AMI, as it does by default for your own image without a release. When
             you replace the release or the instance type with `dataclasses.replace`, also pass
-            `inference_ami_version="derived"`, because it otherwise keeps the host AMI of the old platform.
+            `inference_ami_version="derived"`. Otherwise the new platform keeps the host AMI of the old one.
 
     Raises:
         ConfigurationError: the release or the instance type does not exist; `image` has no valid digest; SageMaker does

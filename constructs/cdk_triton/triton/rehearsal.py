@@ -103,14 +103,14 @@ class GoldenRequest:
         request: the file with the request: JSON as for `cdk-triton invoke --data`, or `.npz` with an array for each
             input. A path that is not absolute is relative to the repository.
         expect: the file with the expected outputs: `.npz` with an array for each output, as `cdk-triton golden record`
-            writes it, or the JSON of an answer. Outputs that it does not have are not compared.
+            writes it, or the JSON of an answer. Outputs that this file does not have are not compared.
         tolerance: how far float outputs may differ; other outputs have to be equal. By default the tolerance that
             `Parity` uses for the coarsest precision among the repository's recipes, or for FP32 without recipes.
         cosine: instead of a tolerance, the smallest allowed cosine similarity, from -1 to 1, between a float output and
             the expected one.
         top1: instead of a tolerance, whether only the position of the largest value in each row has to be the same.
         label: instead of `expect`, a text that the first element of one of the text outputs must equal. If the request
-            asks for Triton's classification, it is compared with the label of the first class.
+            asks for Triton's classification, the text is compared with the label of the first class.
 
     Raises:
         ConfigurationError: a value has another type or is out of its range, or two ways of comparing are given.

@@ -205,10 +205,11 @@ class ModelRepository:
         """The model that callers invoke.
 
         Args:
-            mode: `single` returns the container's default model, which is the only model, the only directory that has a
-                configuration or a version, or the only ensemble that is not a step of another ensemble. `multi` returns
-                the model that SageMaker's loader selects, which is the only model, or the only one whose text looks
-                like an ensemble (sagemaker_server.cc, SageMakerMMELoadModel).
+            mode: `single` returns the container's default model. This is the first of these that exists: the only
+                model; the only directory that has a configuration or a version; the only ensemble that is not a step of
+                another ensemble. `multi` returns the model that SageMaker's loader selects. This is the only model, or
+                else the only model whose configuration looks like that of an ensemble (sagemaker_server.cc,
+                SageMakerMMELoadModel).
 
         Returns:
             The model, or None if the repository does not determine it. The checks then report a finding.

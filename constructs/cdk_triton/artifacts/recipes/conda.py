@@ -41,7 +41,8 @@ class CondaEnvironment:
     The lock file is an explicit conda lock file for linux-64: a line `@EXPLICIT`, then the URL of each package with its
     MD5 or SHA-256. Write it with `conda-lock --kind explicit --platform linux-64 --file environment.yml`, or, in an
     existing environment, with `conda list --explicit --sha256` or `micromamba env export --explicit`. The file must
-    contain the Python version of the container, because the process that runs a model is linked to it.
+    contain the Python version of the container, because the process that runs a model is linked to the container's
+    Python.
 
     The build downloads micromamba, pinned by version and SHA-256, creates the environment, and checks every package's
     hash again. It packs the environment with a pinned conda-pack. The archive omits compiled files (`*.pyc`), because

@@ -95,8 +95,8 @@ class TensorRTPlan:
 
     Attributes:
         model: the directory of the TensorRT model in the repository; "." if the repository is the model.
-        onnx: the ONNX file: a path relative to the model's directory (an existing file, or one that another recipe
-            writes), or an `S3File`, which must contain all its weights.
+        onnx: the ONNX file, as a path relative to the model's directory or as an `S3File`. The path can name a file
+            that another recipe writes. An `S3File` must contain all its weights.
         version: the number of the version directory that gets the plan, at least 1.
         profiles: the shapes that the plan accepts, one mapping for each optimisation profile: input → min, opt and max
             shape, including the batch dimension. None: one profile from `config.pbtxt`, with batches of 1 to
@@ -116,8 +116,8 @@ class TensorRTPlan:
         parity: how the build compares the plan with ONNX Runtime. None: no comparison.
         plugins: libraries with TensorRT plugins of your own, which trtexec loads for the build, and the server when it
             starts. Each is a `.so` file for the image's TensorRT, at a path relative to the model's directory. ONNX
-            Runtime does not have such operators, so a plan with plugins needs `parity=None`. A multi-model endpoint
-            cannot load them.
+            Runtime does not have the operators of these plugins, so a plan with plugins needs `parity=None`. A
+            multi-model endpoint cannot load the libraries.
 
     Raises:
         ConfigurationError: a value has the wrong type or is out of its range, or a path leaves the model's directory.

@@ -39,14 +39,14 @@ _LOCKED_FOR = re.compile(
 class WheelEnvironment:
     """Wheels of a Python package index, locked by hash and packed for Python models.
 
-    The requirements file pins every package with its hashes, including the packages that others require. For releases
-    from 24.11 on, write it with `uv pip compile --generate-hashes --python-version 3.12 --python-platform
+    The requirements file pins every package with its hashes, including the packages that other packages require. For
+    releases from 24.11 on, write it with `uv pip compile --generate-hashes --python-version 3.12 --python-platform
     x86_64-manylinux_2_28 requirements.in -o requirements.txt`. For another release, use its Python version. The file
     must contain numpy, because the Python backend imports it.
 
-    The build creates a virtual environment with the image's own Python, and installs the packages with pip, but wheels
-    only, so that packages do not run code during the build. pip checks each file's hash, and fails if a required
-    package is not pinned or has no wheel for this Python. Compiled files (`*.pyc`) are left out, because they contain
+    The build creates a virtual environment with the image's own Python, and installs the packages with pip. It installs
+    only wheels, so no package runs code during the build. pip checks each file's hash, and fails if a required package
+    is not pinned or has no wheel for this Python. Compiled files (`*.pyc`) are left out, because they contain
     timestamps.
 
     Python itself is not packed, because the process that runs a model uses the image's Python. So an environment

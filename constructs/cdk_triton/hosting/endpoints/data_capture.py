@@ -66,7 +66,7 @@ class DataCapture:
         prefix: the prefix of the object keys. The models' roles can write only below it.
         capture_requests: whether SageMaker captures requests.
         capture_responses: whether SageMaker captures responses.
-        encryption_key: the KMS key that encrypts the captured data, in the bucket's region; by default the bucket's own
+        encryption_key: a KMS key in the bucket's region that encrypts the captured data; by default the bucket's own
             KMS key, if it has one. You can pass an alias and later point it to another KMS key, because the endpoint
             never reads captured data, and so does not need the first key any more.
 

@@ -208,7 +208,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         """Import an endpoint that exists in the scope's account and region, by its name.
 
         If the name contains an unresolved token, grants work only if the resolved name has no capital letters. If it
-        may have some, use `from_endpoint_attributes`.
+        may have capital letters, use `from_endpoint_attributes`.
 
         Raises:
             ConfigurationError: the name is not a valid endpoint name.

@@ -167,7 +167,7 @@ class TritonModel(ServedModel):
             id: the construct's id.
             model_name: the name of the SageMaker Model.
             platform: the release and instance type for which the model was created, or the short form
-                "25.09/ml.g5.2xlarge". SageMaker does not report them.
+                "25.09/ml.g5.2xlarge". SageMaker does not report these values.
             role: the execution role of the model.
             size: the size of the model's files before compression, in bytes. The default timeouts of `TritonVariant`
                 depend on it.

@@ -184,7 +184,7 @@ class TritonMultiModel(ServedModel):
             id: the construct's id.
             model_name: the name of the SageMaker Model.
             platform: the release and instance type for which the model was created, or the short form
-                "25.09/ml.g5.2xlarge". SageMaker does not report them.
+                "25.09/ml.g5.2xlarge". SageMaker does not report these values.
             role: the execution role of the model.
             target_models: name of an ensemble → its `TargetModel`, such as `{"text": "text-0f3c9a81d2.tar.gz"}`.
 

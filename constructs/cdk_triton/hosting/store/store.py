@@ -85,8 +85,8 @@ class TritonArtifactStore(Construct):
     without a check of the region.
 
     The handler can read every object whose name begins with `triton-` in the CDK's bootstrap bucket, not only the
-    archives that it needs. If the role listed exact names, each deployment would change the role, and use it before IAM
-    has propagated the change. A few hundred names would also exceed the size limits of a role's policies.
+    archives that it needs. If the handler's role listed exact names, each deployment would change the role, and use it
+    before IAM has propagated the change. A few hundred names would also exceed the size limits of a role's policies.
 
     A store with `promotes_from` neither packs nor builds, but copies the complete archives of the source store, those
     with a manifest, byte for byte. It rejects a deployment of any other archive, unless the archive is already in the

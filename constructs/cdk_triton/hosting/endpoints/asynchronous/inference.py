@@ -54,8 +54,9 @@ class AsyncInference:
         input_prefix: the prefix of the object keys of requests that callers upload.
         output_prefix: the prefix of the object keys of responses.
         failure_prefix: the prefix of the object keys of error messages.
-        encryption_key: a symmetric KMS key of the bucket's region, which encrypts the responses; if the endpoint
-            creates the bucket, every object in it. By default the KMS key of the bucket, if it has one.
+        encryption_key: a symmetric KMS key of the bucket's region, which encrypts the responses. If the endpoint
+            creates the bucket, the key encrypts every object in it. By default the KMS key of the bucket, if it has
+            one.
         access_logs_bucket: the bucket for the access logs of the bucket that the endpoint creates. Not allowed with
             `bucket`.
         success_topic: the topic that gets a notification of each response.

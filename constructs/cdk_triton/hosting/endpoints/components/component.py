@@ -127,7 +127,7 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @property
     def component_name(self) -> str:
-        """The component's name, for `InferenceComponentName` of InvokeEndpoint: a token that reads it from the ARN."""
+        """The component's name, a token derived from the ARN, for `InferenceComponentName` of InvokeEndpoint."""
         return name_in_arn(self.component_arn)
 
     @property
@@ -253,8 +253,8 @@ class TritonComponent(Resource, ComponentMetrics):
         """Allow a principal to invoke this component, and to read its parameter below `ssm_parameter_path`.
 
         The grant names the endpoint and this component as resources. A permission for InvokeEndpoint must name the
-        endpoint, and can also name components, for which IAM has no condition key ("Actions, resources, and condition
-        keys for Amazon SageMaker AI": `endpoint*` and `inference-component`).
+        endpoint, and can also name components. IAM has no condition key for components ("Actions, resources, and
+        condition keys for Amazon SageMaker AI": `endpoint*` and `inference-component`).
 
         Args:
             grantee: the principal.

@@ -44,11 +44,11 @@ class AlarmThresholds:
         client_errors_percent: the share of requests that get a 4xx status.
         model_latency: the 99th percentile of the time that the model takes. SageMaker stops waiting after 60 seconds,
             or at an asynchronous endpoint after an hour at the latest.
-        gpu_utilization_percent: the utilization of a GPU, as the average of all GPUs.
+        gpu_utilization_percent: the average utilization of all GPUs.
         gpu_memory_percent: the share of a GPU's memory in use, on the fullest instance. Omitted for a multi-model
             endpoint, which fills the memory with models and unloads them when it needs space.
-        memory_percent: the share of memory in use on the fullest instance. For a component: the share of its copies'
-            reserved memory that is in use.
+        memory_percent: the share of memory in use on the fullest instance. For a component, the share in use of the
+            memory that its copies reserve.
         disk_percent: the share of disk space in use on the fullest instance.
         cache_hit_percent: the share of requests to a multi-model endpoint that find their model loaded. The alarm goes
             off below this share.

@@ -49,8 +49,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     """The limits of a variant's instance count, and its scaling policies. `auto_scale_instance_count` returns it.
 
     With several policies, the variant scales out as soon as one policy requires it, and scales in when all policies
-    allow it. Only the steps of `scale_on_metric` remove instances even if other policies do not allow it (API
-    reference, PutScalingPolicy).
+    allow it. The steps of `scale_on_metric` are an exception: they remove instances even if other policies do not allow
+    it (API reference, PutScalingPolicy).
 
     A deployment does not undo scaling, because an update of the endpoint keeps its instance counts. SageMaker rejects a
     change of the instance type of a scaled variant. So first deploy the variant without scaling, and then the other
@@ -299,7 +299,7 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         """Add or remove instances in steps that depend on any metric, including a math expression.
 
         Together with a target tracking policy, give only steps that add instances. Steps that remove instances do not
-        wait until that policy agrees, so it may add the instances again (API reference, PutScalingPolicy).
+        wait until that policy agrees, so that policy may add the instances again (API reference, PutScalingPolicy).
 
         Args:
             id: the policy's id.

@@ -54,9 +54,9 @@ class TritonVariant:
 
     With `fallback_models`, the variant has instance pools: SageMaker starts instances of the first platform that has
     capacity, with the model of that platform. All models must have the same image, repository directory and
-    `max_payload`. The library does not compare the repository of an imported model or of your own construct, which it
-    does not know. The variant has one host AMI for all models. SageMaker sends a request to the instance with the
-    fewest outstanding requests.
+    `max_payload`. The library does not know the repository of an imported model or of your own construct, so it does
+    not compare this repository. The variant has one host AMI for all models. SageMaker sends a request to the instance
+    with the fewest outstanding requests.
 
     Attributes:
         model: a `TritonModel` or `TritonMultiModel`. With `fallback_models`, it is the first instance pool.
