@@ -69,7 +69,7 @@ class ConfigurationError(CdkTritonError, ValueError):
 
 
 class RuleError(CdkTritonError):
-    """The rules of another distribution cannot be loaded: its module fails, or declares a rule wrongly."""
+    """The rules of another distribution cannot be loaded, because a module of it fails or declares a rule wrongly."""
 
 
 class RepositoryError(CdkTritonError):

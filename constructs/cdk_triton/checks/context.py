@@ -28,10 +28,10 @@ _NOT_READ = object()
 class CheckContext:
     """What a rule works on: a repository, and how the repository will be served.
 
-    A rule uses no clock and no network, and reads files with `contents`. There are two exceptions, which run in a
-    separate process with a time limit: the package `onnx` checks the graphs of ONNX files, with results that are cached
-    between runs, and with `preflight`, TensorRT's parser checks networks. These findings depend on the installed
-    packages and, if a process reaches its limit, on the machine.
+    A rule uses no clock and no network, and reads files with `contents`. Two checks are exceptions, and run in a
+    separate process with a time limit: the package `onnx` checks the graphs of ONNX files, and with `preflight`,
+    TensorRT's parser checks networks. The results of `onnx` are cached between runs. The findings of both checks depend
+    on the installed packages and, if a process reaches its limit, on the machine.
 
     Attributes:
         repository: the repository.

@@ -248,8 +248,8 @@ class TritonClient:
 
         Raises:
             ConfigurationError: as `stream` raises it.
-            InvocationError: as `infer` raises it, with its subclasses, or the model has no result or several. With
-                "generate", several results are a `ModelError`, which SageMaker counts as a success.
+            InvocationError: as `infer` raises it, with its subclasses, or the model returns no result or several
+                results. With "generate", several results are a `ModelError`, which SageMaker counts as a success.
         """
         return self._generate(inputs, None, options)
 

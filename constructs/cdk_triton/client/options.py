@@ -55,7 +55,7 @@ class RequestOptions(TypedDict, total=False):
         outputs: the names of the requested outputs (or tritonclient's `InferRequestedOutput`s); all by default.
         parameters: custom parameters of each request, for models that read them.
         priority: the level of each request in Triton's queue, from 1, the highest, to the `priority_levels` of
-            `config.pbtxt`; by default its `default_priority_level`. An ensemble passes it on to each step.
+            `config.pbtxt`; by default the `default_priority_level` there. An ensemble passes the level on to each step.
         queue_timeout_seconds: how long each request may wait in the queue of a model. It has an effect only if
             `config.pbtxt` sets `allow_timeout_override` and a larger `default_timeout_microseconds`. In an ensemble,
             each step may wait for the whole time.
@@ -115,7 +115,7 @@ class InferManyOptions(RequestOptions, TargetOptions, total=False):
 
 
 class GenerateRequestOptions(IdentifierOptions, total=False):
-    """Options of `stream` and `generate` for one request. Triton's generate protocol has no others.
+    """Options of `stream` and `generate` for one request. Triton's generate protocol has no other options.
 
     Attributes:
         parameters: custom parameters of the request, for models that read them.

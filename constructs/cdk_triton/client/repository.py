@@ -84,8 +84,9 @@ class RepositoryClient:
         """Return the results of one request as they arrive, as `TritonClient.stream` does, with the types of the model.
 
         Args:
-            inputs: the inputs, as in `infer`, or without their shape: a number, a string, or all elements in a list or
-                an array of one dimension, from which Triton makes a tensor with the `dims` of `config.pbtxt`.
+            inputs: the inputs, as in `infer`. An input can also be given without its shape, as a number, a string, or a
+                list or one-dimensional array of all elements. Triton then makes a tensor with the `dims` of
+                `config.pbtxt`.
             **options: options of `TritonClient.stream`; `GenerateRequestOptions` lists them.
 
         Raises:

@@ -70,7 +70,7 @@ class _Stream:
         return self._first
 
     def close(self) -> None:
-        """Close the connection; there are no further results. A thread or task that waits for one gets none."""
+        """Close the connection; there are no further results. A thread or task that waits for a result gets none."""
         self._is_closed = True
         if self._reading.acquire(blocking=False):
             self._end()
@@ -179,7 +179,7 @@ class ResultStream(_Stream, Iterator["InferenceResult"]):
 class AsyncResultStream(_Stream, AsyncIterator["InferenceResult"]):
     """The results of one request, each as it arrives, for `async for`.
 
-    `AsyncTritonClient.stream` returns it. Apart from `async for`, it is like a `ResultStream`. Once it has begun, it
+    `AsyncTritonClient.stream` returns it. Apart from `async for`, it is like a `ResultStream`. A stream that has begun
     does not count towards the client's `concurrency`.
     """
 

@@ -83,8 +83,8 @@ class ContainerEnvironment:
         ping_mode: when `/ping` succeeds: `ready` (every model is ready) or `live` (the server is live). None: `ready`
             for a single-model endpoint, `live` for a multi-model endpoint. NVIDIA's script means to set these defaults,
             but does not export the variable, so the library sets them.
-        inference_type: the protocol of a single-model endpoint: `infer`, or `generate` and `generate_stream`, for
-            `TritonClient.generate` and `TritonClient.stream`. None: `infer`. From 25.03.
+        inference_type: the protocol of a single-model endpoint: `infer`; `generate`, for `TritonClient.generate`; or
+            `generate_stream`, for `TritonClient.stream`. None: `infer`. From 25.03.
         log_verbose: whether to write the verbose log, or its level. Off by default, because it raises the CloudWatch
             bill and slows the server down; NVIDIA's script would switch it on.
         log_info: whether to log informational messages.

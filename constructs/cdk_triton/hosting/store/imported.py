@@ -26,9 +26,9 @@ class ImportedArtifactStore(Construct):
     """A store in another account or region, from which a store in this stack can copy the complete archives.
 
     `TritonArtifactStore.from_bucket` returns it. The receiving store copies each archive once, and then no longer needs
-    the source store for it. Endpoints do not read from an imported store, because SageMaker reads models only from its
-    own region, a multi-model endpoint needs a prefix that this app can write to, and `cdk-triton artifacts gc` in the
-    other account does not find the models of this account.
+    the source store for it. Endpoints do not read from an imported store, for three reasons: SageMaker reads models
+    only from its own region; a multi-model endpoint needs a prefix that this app can write to; and
+    `cdk-triton artifacts gc` in the other account does not find the models of this account.
 
     Attributes:
         bucket: the imported store's bucket. The bucket's `encryption_key` is the key of that store.

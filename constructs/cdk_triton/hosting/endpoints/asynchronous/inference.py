@@ -67,7 +67,7 @@ class AsyncInference:
             Not allowed with an imported bucket.
 
     Raises:
-        ConfigurationError: a prefix is not valid for object keys, contains another of the three, or belongs to an
+        ConfigurationError: a prefix is not valid for object keys, contains one of the other two, or belongs to an
             artifact store; a number is out of its range, or a value would have no effect on the given bucket.
     """
 

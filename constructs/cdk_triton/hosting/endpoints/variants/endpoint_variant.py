@@ -56,7 +56,7 @@ class EndpointVariant(Construct, VariantMetrics):
         """The dimensions `EndpointName` and `VariantName`.
 
         A literal endpoint name is not a reference. So an alarm on these metrics does not depend on the endpoint, and
-        CloudFormation can create it first.
+        CloudFormation can create the alarm first.
         """
         given = self._endpoint.endpoint_name
         name = self._endpoint.attr_endpoint_name if given is None or has_token(given) else given

@@ -93,7 +93,8 @@ def _takes_options(method: _Method) -> _Method:
 
 
 class InvocationMetrics:
-    """The metrics that a variant and an inference component share, as methods; SageMaker publishes each once a minute.
+    """The metrics that variants and inference components share, as methods. SageMaker publishes each metric once a
+    minute.
 
     Every method takes the options of a metric of the CDK, such as `statistic`, `period`, `label` and `color`.
     """
@@ -176,8 +177,8 @@ class InvocationMetrics:
     def metric_invocation_model_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """The number of requests that the container did not answer with a 2xx status.
 
-        Requests with a 4xx or 5xx status count, and those that timed out or broke off. The average is their share, from
-        0 to 1.
+        These are requests with a 4xx or 5xx status, and requests that timed out or broke off. The average is their
+        share, from 0 to 1.
         """
         return self._metric("InvocationModelErrors", "Sum", options)
 
@@ -221,7 +222,7 @@ class ComponentMetrics(InvocationMetrics):
 
 
 class VariantMetrics(InvocationMetrics):
-    """The metrics of one variant of an endpoint, as methods; SageMaker publishes each once a minute.
+    """The metrics of one variant of an endpoint, as methods. SageMaker publishes each metric once a minute.
 
     Every method takes the options of a metric of the CDK, such as `statistic`, `period`, `label` and `color`.
     """
