@@ -210,8 +210,9 @@ class DeploymentPolicy(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class _BlueGreen(DeploymentPolicy):
-    """A policy that starts all new instances before it moves requests. You pay for old and new instances at the same
-    time.
+    """A policy that starts all new instances before it moves requests.
+
+    You pay for old and new instances at the same time.
 
     Attributes:
         termination_wait: how long the old instances run after all requests have moved, while SageMaker watches the

@@ -93,10 +93,10 @@ def _takes_options(method: _Method) -> _Method:
 
 
 class InvocationMetrics:
-    """The metrics that variants and inference components share, as methods. SageMaker publishes each metric once a
-    minute.
+    """The metrics that variants and inference components share, as methods.
 
-    Every method takes the options of a metric of the CDK, such as `statistic`, `period`, `label` and `color`.
+    SageMaker publishes each metric once a minute. Every method takes the options of a metric of the CDK, such as
+    `statistic`, `period`, `label` and `color`.
     """
 
     @property
