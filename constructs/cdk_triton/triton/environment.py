@@ -101,7 +101,7 @@ class ContainerEnvironment:
         buffer_manager_thread_count: the number of threads that copy tensors, up to 1,024; default 0.
         shm_default_byte_size: the bytes of shared memory that each Python model instance starts with, at least 1 MiB (4
             MiB before 23.09). None: the minimum. An instance takes more if its tensors need more, and all instances
-            of a container share the 64 MB of its /dev/shm.
+            share the 64 MB of the container's /dev/shm.
         shm_growth_byte_size: the bytes by which the shared memory grows; default 1 MiB.
         model_load_gpu_limit: the fraction of each GPU's memory, above 0 and at most 1, up to which the server loads
             models. A load that would exceed this limit fails with status 400, and SageMaker unloads no other model.

@@ -85,7 +85,7 @@ class ModelRepository:
         models: one model for each directory that contains a file, sorted by name. If `config.pbtxt` is at the top, the
             root is the only model, under its own name.
         files: the directory's files, sorted by path, except those that editors, systems or version control leave
-            behind. The archive contains them, except those that only builds read.
+            behind. The archive contains these files, except those that only builds read.
         acknowledgements: the codes of the warnings that the owner accepts, each with the reason.
         recipes: the recipes whose builds will add files to the repository.
         read_ns: the time when reading began, in nanoseconds since 1970.

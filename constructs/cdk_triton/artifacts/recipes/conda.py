@@ -48,8 +48,8 @@ class CondaEnvironment:
     hash again. It packs the environment with a pinned conda-pack. The archive omits compiled files (`*.pyc`), because
     they contain timestamps.
 
-    Several models can use one packed environment: the other models set `EXECUTION_ENV_PATH` to, for example,
-    `$$TRITON_MODEL_DIRECTORY/../preprocess/env.tar.gz`.
+    Several models can use one packed environment. In the other models, set `EXECUTION_ENV_PATH` to a path such as
+    `$$TRITON_MODEL_DIRECTORY/../preprocess/env.tar.gz`, where `preprocess` is the `model` of this recipe.
 
     Attributes:
         model: the directory of the model that holds the environment.

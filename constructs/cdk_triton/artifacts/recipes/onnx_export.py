@@ -42,12 +42,12 @@ class OnnxExport:
     of the container's version, with only the packages of `requirements`. The environment variables of the process
     contain neither credentials nor tokens, but the process is not a sandbox: code that looks for secrets elsewhere may
     find them. The function finds the repository's files relative to its own file (`Path(__file__).parent`). `sources`
-    names the files that only the export reads. The archive contains neither these files nor the function's file and the
+    names the files that only the export reads. The archive omits these files, the function's own file and the
     requirements.
 
-    Afterwards, the build reads the file with the `onnx` of `requirements`, compares the names of the network's outputs
-    with `outputs`, changes integer inputs if `integer_inputs` is set, and checks the network. Weights in separate files
-    are moved into the ONNX file, which holds at most 2 GiB.
+    Afterwards, the build reads the ONNX file with the package `onnx` of `requirements`, compares the names of the
+    network's outputs with `outputs`, changes integer inputs if `integer_inputs` is set, and checks the network. Weights
+    in separate files are moved into the ONNX file, which holds at most 2 GiB.
 
     For example, `OnnxExport("bert", entry="export.py:export", onnx="bert.onnx", requirements="requirements.txt")`
     writes the file that `TensorRTPlan("bert", onnx="bert.onnx")` reads.

@@ -47,9 +47,9 @@ class BuildRecipe(Protocol):
     def parameters(self) -> dict[str, object]:
         """The recipe's part of the artifact key: JSON values that are the same for equal recipes.
 
-        The value `recipe` names the kind of recipe. If the parameters change, the files are rebuilt. If you add
-        a parameter to a recipe later, include it only if it differs from its default, so that the keys of existing
-        archives stay the same.
+        The value `recipe` names the kind of recipe. If the parameters change, the files are rebuilt. If you add a
+        parameter to a recipe later, include the parameter only if its value differs from the default. The keys of
+        existing archives then stay the same.
         """
 
     def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:

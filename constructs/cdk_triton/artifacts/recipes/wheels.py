@@ -52,7 +52,7 @@ class WheelEnvironment:
     Python itself is not packed, because the process that runs a model uses the image's Python. So an environment
     contains nothing but its packages, and works only in images with the same Python version.
 
-    Several models can use one packed environment: the other models set `EXECUTION_ENV_PATH` to, for example,
+    Several models can use one packed environment. In the other models, set `EXECUTION_ENV_PATH` to a path such as
     `$$TRITON_MODEL_DIRECTORY/../generate/env.tar.gz`, where `generate` is the `model` of this recipe.
 
     Attributes:

@@ -92,9 +92,9 @@ def add_vpc_endpoints(
     endpoints first, whatever the order of your calls.
 
     Args:
-        vpc: the VPC. Import one with its route tables and its CIDR block.
+        vpc: the VPC. If you import it, its route tables and its CIDR block must be known.
         subnets: the subnets for the interface endpoints; by default the private subnets.
-        exclude: services for which the VPC already has endpoints. AWS rejects a second endpoint for a service.
+        exclude: services for which the VPC already has endpoints. AWS rejects a second VPC endpoint for a service.
         store_functions: whether the functions of a store run in the VPC, too. They call more services
             (`FUNCTION_ENDPOINTS`).
 

@@ -226,8 +226,8 @@ class TritonMultiModel(ServedModel):
             next_platform: the platform to which you will change. A second state machine publishes for the next platform
                 while the present platform serves. Run `cdk-triton fleet publish --all --platform RELEASE/INSTANCE`,
                 then change `platform` and remove this argument. No endpoint uses the next platform before that.
-            runbook_url: the address where you publish the guide's runbook, or your own page. The alarms link to the
-                section `#publisherfailures` of this page. The default is the context value `cdk-triton:runbookUrl`.
+            runbook_url: the address of your own runbook, or of your copy of this guide's runbook. The alarms link to
+                the section `#publisherfailures` of this page. The default is the context value `cdk-triton:runbookUrl`.
                 Without an address, the descriptions contain the first step to take.
 
         Raises:

@@ -79,9 +79,9 @@ class TritonArtifactStore(Construct):
     because a rollback needs the old archives. Incomplete uploads expire after 1 day, replaced or deleted versions after
     30 days, and the objects that builds read and write after 7 days.
 
-    The first builder that has the GPU of the model's platform builds a repository with recipes. By default, the store
-    has a `SageMakerProcessingBuilder`. If the region of the store's stack is known and CodeBuild has GPUs there, a
-    `CodeBuildGpuBuilder` comes first. If the region is unknown, a `CodeBuildGpuBuilder` that you pass is accepted
+    A repository with recipes is built by the first builder that has the GPU of the model's platform. By default, the
+    store has a `SageMakerProcessingBuilder`. If the region of the store's stack is known and CodeBuild has GPUs there,
+    a `CodeBuildGpuBuilder` comes first. If the region is unknown, a `CodeBuildGpuBuilder` that you pass is accepted
     without a check of the region.
 
     The handler can read every object whose name begins with `triton-` in the CDK's bootstrap bucket, not only the

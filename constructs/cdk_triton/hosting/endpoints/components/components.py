@@ -336,8 +336,8 @@ class TritonComponents(Resource):
             thresholds: the thresholds of the alarms, if you do not want the defaults.
             log_retention: how long CloudWatch keeps the logs. `INFINITE` does not change the retention of the log
                 groups.
-            runbook_url: the address where you publish the guide's runbook, or your own page. Each alarm links to it,
-                with `#` and the alarm's name in lower case at the end. The default is the context value
+            runbook_url: the address of your own runbook, or of your copy of this guide's runbook. Each alarm links to
+                this address, followed by `#` and the alarm's name in lower case. The default is the context value
                 `cdk-triton:runbookUrl`. Without an address, each alarm contains the first step to take.
             dashboard_name: the name of the dashboard: up to 255 letters, digits, `-` and `_`. It must be unique in the
                 account, in all regions. By default CloudFormation generates one.
