@@ -55,8 +55,8 @@ class TritonClient:
     """Invokes one SageMaker endpoint whose container is Triton.
 
     Each request is sent once, except as `from_parameters` and `infer_many` describe. The client does not retry, because
-    a model may be stateful, and may have run even if the request timed out. If you give your own `runtime`, it keeps
-    its retry configuration (botocore's default repeats a request after most failures). Threads may share a client.
+    a model may be stateful, and may have run even if the request timed out. Your own `runtime` keeps its retry
+    configuration (botocore's default repeats a request after most failures). Threads may share a client.
 
     Args:
         endpoint_name: the name of the endpoint, not its ARN.

@@ -31,7 +31,7 @@ __all__ = [
 class TargetOptions(TypedDict, total=False):
     """Options of `infer`, `infer_many`, `sequence` and `for_repository` that select the model.
 
-    The methods of a `RepositoryClient` do not accept them, because it already has its model.
+    The methods of a `RepositoryClient` do not accept these options, because the client already has its model.
 
     Attributes:
         ensemble: the name of the ensemble to invoke on a multi-model endpoint, whether a stack deployed it or it was

@@ -90,8 +90,8 @@ class Sequence:
             **options: options of `TritonClient.infer`; `SingleRequestOptions` lists them.
 
         Raises:
-            ConfigurationError: the sequence has ended, another call of it is under way, or `infer` of the client raises
-                it.
+            ConfigurationError: the sequence has ended, another call of the sequence is under way, or `infer` of the
+                client raises it.
             InvocationError: `infer` of the client raises it. The next call then takes the place of the failed call,
                 unless the model answered with something that the client rejects.
         """

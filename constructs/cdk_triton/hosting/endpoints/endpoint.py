@@ -75,9 +75,9 @@ class TritonEndpoint(Resource, VariantMetrics):
         id: the construct's id.
         model: the model to serve with one variant that has the default settings. Give either `model` or `variants`.
         variants: the production variants, if you need several variants or other settings.
-        shadow: a variant that gets copies of requests, and whose responses are dropped. Its weight divided by the
-            weight of the production variant is the share of requests that SageMaker copies. The endpoint must have
-            exactly one production variant, and neither variant can be multi-model.
+        shadow: a variant that gets copies of requests, and whose responses are dropped. The share of requests that
+            SageMaker copies is the shadow's weight, divided by the weight of the production variant. The endpoint must
+            have exactly one production variant, and neither variant can be multi-model.
         endpoint_name: the name of the endpoint; by default, CloudFormation generates a name. If you give a name,
             CloudFormation cannot replace the endpoint while it keeps this name.
         encryption_key: the KMS key, in the endpoint's region, that encrypts the EBS volumes of the instances. The

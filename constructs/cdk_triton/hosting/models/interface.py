@@ -34,7 +34,7 @@ class ITritonModel(Protocol):
 
     @property
     def platform(self) -> ServingPlatform:
-        """The platform that serves the model. A variant takes its instance type and host AMI from it."""
+        """The platform that serves the model. A variant gets its instance type and host AMI from this platform."""
 
     @property
     def target_models(self) -> Mapping[str, str]:

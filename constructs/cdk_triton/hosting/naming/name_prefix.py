@@ -29,11 +29,11 @@ _PREFIX = re.compile(r"[\w+=,.@-]{1,20}", re.ASCII)
 class NamePrefix:
     """An aspect that names every unnamed role and managed policy in its scope.
 
-    Apply it with `Aspects.of(app).add(NamePrefix("bank-"))` if your organisation allows only names with its prefix. A
-    name consists of the prefix, a part of the construct's path, the region, and a hash of stack name and path, so names
-    do not collide between the stacks and regions of an account. If the permissions of an execution role change, its
-    policy gets another construct path, and therefore another name, so that CloudFormation can create the new policy
-    before it deletes the old one.
+    If your organisation allows only names with a certain prefix, apply the aspect:
+    `Aspects.of(app).add(NamePrefix("bank-"))`. A name consists of the prefix, a part of the construct's path, the
+    region, and a hash of stack name and path, so names do not collide between the stacks and regions of an account. If
+    the permissions of an execution role change, its policy gets another construct path, and therefore another name.
+    CloudFormation can then create the new policy before it deletes the old one.
 
     A role or policy that is deployed already is replaced when the aspect names it.
 

@@ -132,7 +132,10 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @property
     def component_arn(self) -> str:
-        """The component's ARN. `Ref` returns it, because it is the primary identifier in CloudFormation's schema."""
+        """The component's ARN.
+
+        `Ref` returns the ARN, because it is the primary identifier in CloudFormation's schema.
+        """
         return self._component.ref
 
     @property

@@ -208,8 +208,8 @@ class TritonComponents(Resource):
             accelerators: the number of whole GPUs that one copy gets, at least 1.
             memory: the host memory that one copy reserves, at least 128 MiB and in whole MiB. A copy can use more.
             cpus: the number of vCPUs that one copy reserves, at least 0.25; by default none.
-            copies: the number of copies that the component starts with. Do not change it once the copies scale, because
-                a change resets their number.
+            copies: the number of copies that the component starts with. Do not change this number once the copies
+                scale, because a change overwrites the number that scaling has set.
             deployment_policy: how an update replaces the copies, batch by batch. By default SageMaker decides.
 
         Returns:

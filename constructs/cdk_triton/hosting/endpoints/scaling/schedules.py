@@ -62,8 +62,9 @@ class ScheduledScaling:
 
         Raises:
             ConfigurationError: no limit is given; the limits contradict each other, or allow zero instances although
-                the limits of the variant or component do not; the schedule or its time zone is not valid, or it is a
-                rate with a time zone; or the id cannot be the name of an action, or another schedule has it.
+                the limits of the variant or component do not; the schedule or its time zone is not valid, or the
+                schedule is a rate with a time zone; or the id cannot be the name of an action, or another schedule has
+                it.
         """
         what = f"schedule {quoted(id)} of {self._what}"
         if not _NAME.fullmatch(id) or id != id.strip(" "):

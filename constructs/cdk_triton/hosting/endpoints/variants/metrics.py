@@ -371,7 +371,7 @@ class EndpointMetrics(VariantMetrics):
     """The metrics of a variant, from the names of the endpoint and the variant.
 
     Use it for an endpoint in another stack, or for the rollback alarms of an endpoint. The endpoint refers to these
-    alarms, so they cannot refer to the endpoint for its name.
+    alarms, so the alarms cannot get the name from the endpoint.
 
     Attributes:
         endpoint_name: the endpoint's name.

@@ -61,9 +61,9 @@ MAX_CONCURRENCY = 10_000
 class TritonPublisher(Construct):
     """A state machine that publishes ensembles, rolls them back and unpublishes them; see `add_publisher`.
 
-    It changes the catalogue, and the archives below one `TritonMultiModel`'s prefix for the present platform. It
-    changes no stack and no endpoint. With `next_platform`, a second state machine does the same for the next platform,
-    below a prefix that no endpoint serves yet.
+    The state machine changes the catalogue, and the archives below one `TritonMultiModel`'s prefix for the present
+    platform. It changes no stack and no endpoint. With `next_platform`, a second state machine does the same for the
+    next platform, below a prefix that no endpoint serves yet.
 
     Attributes:
         state_machine_arn: the ARN of the state machine.
