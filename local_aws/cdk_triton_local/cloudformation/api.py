@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -128,8 +128,19 @@ class CloudFormationApi:
     def describe_stacks(self, request: Request) -> Result:
         """DescribeStacks."""
         if "StackName" in request:
-            return {"Stacks": [describe_stack(self._engine.stack(request["StackName"]))]}
-        return {"Stacks": [describe_stack(each) for each in self._engine.stacks() if each.status != "DELETE_COMPLETE"]}
+            return {"Stacks": [self._described(self._engine.stack(request["StackName"]))]}
+        return {"Stacks": [self._described(each) for each in self._engine.stacks() if each.status != "DELETE_COMPLETE"]}
+
+    def _described(self, stack: Stack) -> Result:
+        """The API type Stack, with the ids of the stacks around a nested stack."""
+        around = list(self._around(stack))
+        return {**describe_stack(stack), **({"ParentId": around[0].id, "RootId": around[-1].id} if around else {})}
+
+    def _around(self, stack: Stack) -> Iterator[Stack]:
+        for each in self._engine.stacks():
+            if any(it.physical is not None and it.physical.id == stack.id for it in list(each.resources.values())):
+                yield each
+                yield from self._around(each)
 
     def list_stacks(self, request: Request) -> Result:
         """ListStacks."""

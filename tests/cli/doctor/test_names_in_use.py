@@ -48,7 +48,7 @@ class TestRemovedExports:
         exports = [KEYS[0], "Home:New"]
 
         ((stack, change),) = removed_exports(
-            deployed, {"Home": _exporting(*exports), **new}, {KEYS[1]: used_by}.__getitem__
+            deployed, {"Home": _exporting(*exports), **new}, [], {KEYS[1]: used_by}.__getitem__
         )
 
         assert (stack, change.state) == ("Home", "error")
@@ -60,8 +60,9 @@ class TestRemovedExports:
         deployed = {"Home": _exporting("Home:Key"), "Artifacts": store}
         deployed["Serve"] = _importing("Home:Key", "Artifacts:Bucket")
         new = {"Home": {}, "Artifacts": _exporting("Artifacts:Bucket"), "Serve": _importing("Artifacts:Bucket")}
+        users = {"Home:Key": ["Artifacts", "Serve"], "Artifacts:Bucket": ["Serve"]}
 
-        ((_, change),) = removed_exports(deployed, new, lambda _: ["Artifacts", "Serve"])
+        ((_, change),) = removed_exports(deployed, new, [], users.__getitem__)
 
         messages.record("cdk-triton doctor", f"{change.found}; {change.fix}")
         assert change.fix.startswith("first deploy Serve, Artifacts alone, in this order")
@@ -69,7 +70,15 @@ class TestRemovedExports:
     def test_one_that_nothing_imports_is_none(self) -> None:
         old, new = {"Home": _exporting(*KEYS)}, {"Home": _exporting(KEYS[0])}
 
-        assert list(removed_exports(old, new, lambda _: [])) == []
+        assert list(removed_exports(old, new, [], lambda _: [])) == []
+
+    @pytest.mark.parametrize(("imported", "is_enough"), [(KEYS[0], True), (KEYS[1], False)])
+    def test_the_imports_of_a_nested_stack_count(self, imported: str, is_enough: bool) -> None:
+        old, new = {"Home": _exporting(*KEYS), "Serve": {}}, {"Home": _exporting(KEYS[0]), "Serve": {}}
+
+        ((_, change),) = removed_exports(old, new, [("Serve", _importing(imported))], {KEYS[1]: ["Serve"]}.__getitem__)
+
+        assert ("--exclusively" in change.fix) is is_enough
 
 
 class TestMovedParameters:
@@ -98,8 +107,12 @@ def test_cloudformation_knows_who_imports(messages: Messages, doctor: Any, aws: 
     topic = {"Type": "AWS::SNS::Topic"}
     home = {"Resources": {"Topic": topic}, **_exporting("Home:Used", "Home:Unused")}
     uses = {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": {"Fn::ImportValue": "Home:Used"}}}
-    cloudformation = aws.local.client("cloudformation")
-    for name, template in {"Home": home, "Serve": {"Resources": {"Topic": uses}}}.items():
+    s3, cloudformation = aws.local.client("s3"), aws.local.client("cloudformation")
+    s3.create_bucket(Bucket="templates", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    s3.put_object(Bucket="templates", Key="nested.json", Body=json.dumps({"Resources": {"Topic": uses}}))
+    url = "https://s3.eu-west-1.amazonaws.com/templates/nested.json"
+    nested = {"Type": "AWS::CloudFormation::Stack", "Properties": {"TemplateURL": url}}
+    for name, template in {"Home": home, "Serve": {"Resources": {"Nested": nested}}}.items():
         cloudformation.create_stack(StackName=name, TemplateBody=json.dumps(template))
         cloudformation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
 
@@ -107,3 +120,4 @@ def test_cloudformation_knows_who_imports(messages: Messages, doctor: Any, aws: 
 
     assert outcome.graded("updates") == "error"
     assert "Home:Unused" not in outcome.said("updates")
+    assert "which Serve still imports" in outcome.said("updates")

@@ -27,6 +27,7 @@ __all__ = [
     "StackAssembly",
     "read_all_templates",
     "read_metadata",
+    "read_nested_templates",
     "read_plans",
     "read_resource_metadata",
     "read_stack",
@@ -179,6 +180,16 @@ def read_templates(app: Path, account: str, region: str) -> Iterator[tuple[str, 
         yield stack.name, stack.template()
 
 
+def read_nested_templates(app: Path, account: str, region: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The templates of the stacks that are nested in these stacks, each with the name of its outermost stack.
+
+    Raises:
+        ConfigurationError: a file of the cloud assembly cannot be read.
+    """
+    for stack in _stacks_for(app, account, region):
+        yield from ((stack.name, nested) for nested in _nested(stack.directory, stack.template()))
+
+
 def read_plans(app: Path, account: str, region: str) -> Iterator[tuple[str, list[StackPlan]]]:
     """The name of each of these stacks, and its `Custom::TritonArtifacts` requests, including those of nested stacks.
 
@@ -301,14 +312,22 @@ def _filled(text: str, pseudo: Mapping[str, str]) -> str:
 
 
 def _artifact_resources(directory: Path, template: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and properties, with what needs the template resolved; nested stacks have templates of their own."""
-    for name, resource in template.get("Resources", {}).items():
-        if resource["Type"] == RESOURCE_TYPE:
-            yield name, {**resource, "Mappings": template.get("Mappings", {})}
-        elif resource["Type"] == "AWS::CloudFormation::Stack":
-            nested = resource.get("Metadata", {}).get("aws:asset:path")
-            if nested is not None:
-                yield from _artifact_resources(directory, _json(directory / nested))
+    """Name and properties, with what needs the template resolved, also of nested stacks."""
+    for each in (template, *_nested(directory, template)):
+        for name, resource in each.get("Resources", {}).items():
+            if resource["Type"] == RESOURCE_TYPE:
+                yield name, {**resource, "Mappings": each.get("Mappings", {})}
+
+
+def _nested(directory: Path, template: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The templates of the nested stacks of a template, and of the stacks that are nested in them."""
+    for resource in template.get("Resources", {}).values():
+        if resource["Type"] == "AWS::CloudFormation::Stack":
+            path = resource.get("Metadata", {}).get("aws:asset:path")
+            if path is not None:
+                nested = _json(directory / path)
+                yield nested
+                yield from _nested(directory, nested)
 
 
 def _planned(name: str, resource: Mapping[str, Any], assets: Mapping[str, Asset], pseudo: Mapping[str, str]) -> Planned:

@@ -25,15 +25,22 @@ Templates = Mapping[str, Template]
 
 
 def removed_exports(
-    old: Templates, new: Templates, importers: Callable[[str], Sequence[str]]
+    old: Templates,
+    new: Templates,
+    nested: Iterable[tuple[str, Template]],
+    importers: Callable[[str], Sequence[str]],
 ) -> Iterator[tuple[str, Change]]:
     """The exports that a deployed stack loses although deployed stacks import them, as one change of each stack.
 
     Args:
         old: the deployed templates of the app's stacks.
         new: the new templates of the app's stacks.
-        importers: the deployed stacks that import an export, in this app and in others.
+        nested: the new templates of nested stacks, each with the name of its outermost stack.
+        importers: the deployed stacks that import an export, in this app and in others; outermost ones.
     """
+    imports = {name: _imports(template) for name, template in new.items()}
+    for name, template in nested:
+        imports[name] |= _imports(template)
     # Only a stack that is deployed alone, before the others, can do without the exports that come with them.
     coming = {export for each in new.values() for export in _exports(each)}
     coming -= {export for each in old.values() for export in _exports(each)}
@@ -42,8 +49,8 @@ def removed_exports(
         in_use = [export for export, found in users.items() if found]
         if not in_use:
             continue
-        names = _dependants_first({name for export in in_use for name in users[export]}, old)
-        alone = all(name in new and not _imports(new[name]) & {*in_use, *coming} for name in names)
+        names = _dependants_first({name for export in in_use for name in users[export]}, old, importers)
+        alone = all(name in new and not imports[name] & {*in_use, *coming} for name in names)
         fix = (
             f"first deploy {listed(names)} alone{', in this order' * (len(names) > 1)}: `cdk deploy STACK "
             "--exclusively` with the STACK that `cdk list` prints"
@@ -58,13 +65,15 @@ def removed_exports(
         yield stack, Change(State.ERROR, found, fix)
 
 
-def _dependants_first(names: Iterable[str], templates: Templates) -> list[str]:
+def _dependants_first(
+    names: Iterable[str], templates: Templates, importers: Callable[[str], Sequence[str]]
+) -> list[str]:
     """The stacks in the order in which each can lose its exports: before it come the stacks that import them."""
 
     def dependants(name: str, above: frozenset[str] = frozenset()) -> int:
-        exports, seen = _exports(templates.get(name, {})), above | {name}  # two stacks may import from each other
-        users = (other for other, each in templates.items() if other not in seen and exports & _imports(each))
-        return max((1 + dependants(other, seen) for other in users), default=0)
+        seen = above | {name}  # two stacks may import from each other
+        users = {user for export in _exports(templates.get(name, {})) for user in importers(export)} - seen
+        return max((1 + dependants(user, seen) for user in users), default=0)
 
     return sorted(names, key=lambda name: (dependants(name), name))
 
