@@ -85,7 +85,7 @@ outputs of `model.dali` | the operators. The build of the recipe `DaliPipeline` 
 | any other | | the library and all files of the model |
 
 If a release is newer than the schema of the checks, a field that the schema does not have is only a warning (CT102).
-The text of each rule ends with its *Limits*. [Not verified on AWS](not_verified.md) lists the claims that no test has
+The text of a rule says what its *Limits* are. [Not verified on AWS](not_verified.md) lists the claims that no test has
 checked on AWS.
 """
 
