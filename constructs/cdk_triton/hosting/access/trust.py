@@ -17,11 +17,11 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-import jsii
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
-from constructs import IConstruct, IValidation
+from constructs import IConstruct
 
+from cdk_triton.hosting.naming.findings import report_late_error
 from cdk_triton.hosting.naming.per_construct import path_of
 from cdk_triton.hosting.naming.stacks import stack_of
 
@@ -35,6 +35,8 @@ __all__ = [
 
 SAGEMAKER: Final = "sagemaker.amazonaws.com"
 
+TRUST_ERROR: Final = "cdk-triton:RoleNotTrusted"
+
 
 def require_trust_in_sagemaker(scope: IConstruct, role: iam.IRole) -> None:
     """Make the synthesis fail if SageMaker is not allowed to assume a role of this app.
@@ -47,24 +49,22 @@ def require_trust_in_sagemaker(scope: IConstruct, role: iam.IRole) -> None:
         scope: the model.
         role: the model's execution role.
     """
-    if isinstance(role, iam.Role) and role.assume_role_policy is not None:
-        scope.node.add_validation(_Trust(scope, role, role.assume_role_policy))
+    if not isinstance(role, iam.Role) or role.assume_role_policy is None:
+        return
+    policy = role.assume_role_policy
 
+    def is_trusted() -> bool:
+        document = stack_of(role).resolve(policy) or {}
+        return any(map(_trusts_sagemaker, document.get("Statement", ())))
 
-@jsii.implements(IValidation)
-class _Trust:
-    def __init__(self, scope: IConstruct, role: iam.Role, policy: iam.PolicyDocument) -> None:
-        self._scope, self._role, self._policy = scope, role, policy
-
-    def validate(self) -> list[str]:
-        document = stack_of(self._role).resolve(self._policy) or {}
-        if any(map(_trusts_sagemaker, document.get("Statement", ()))):
-            return []
-        return [
-            f"SageMaker is not allowed to assume the role {path_of(self._role)} of {path_of(self._scope)}: its trust "
-            f"policy does not allow {SAGEMAKER} sts:AssumeRole; add iam.ServicePrincipal('{SAGEMAKER}') to "
-            "assumed_by, if need be in an iam.CompositePrincipal, or omit role="
-        ]
+    report_late_error(
+        scope,
+        TRUST_ERROR,
+        f"SageMaker is not allowed to assume the role {path_of(role)} of {path_of(scope)}: its trust policy does not "
+        f"allow {SAGEMAKER} sts:AssumeRole; add iam.ServicePrincipal('{SAGEMAKER}') to assumed_by, if need be in an "
+        "iam.CompositePrincipal, or omit role=",
+        is_trusted,
+    )
 
 
 def _trusts_sagemaker(statement: Mapping[str, Any]) -> bool:

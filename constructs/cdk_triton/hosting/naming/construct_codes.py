@@ -238,6 +238,14 @@ _OTHER_CODES: Final = (
         "Scaling",
     ),
     ConstructCode(
+        "cdk-triton:NoPublisher",
+        "something needs a publisher that a multi-model endpoint does not have",
+        "Without ensembles, an endpoint answers nothing unless a publisher adds some, and only a publisher has a "
+        "catalogue to read. The app may call add_publisher() later, so this is reported at the end of the synthesis.",
+        "Publish ensembles without a stack",
+        Severity.ERROR,
+    ),
+    ConstructCode(
         "cdk-triton:NoRouteToSourceStore",
         "the functions of a store in a VPC may not reach the store that it promotes from",
         "VPC endpoints serve their own region only. So a store in a VPC without a route to the internet cannot promote "
@@ -347,6 +355,15 @@ _OTHER_CODES: Final = (
         "The warning lists the actions and resources that the role needs. Ask the owner of the role to allow them, "
         "then acknowledge the warning.",
         "Roles and trust policies",
+    ),
+    ConstructCode(
+        "cdk-triton:RoleNotTrusted",
+        "SageMaker is not allowed to assume a role of the app that a model got",
+        "SageMaker would reject the model. Add iam.ServicePrincipal('sagemaker.amazonaws.com') to assumed_by of the "
+        "role, if need be in an iam.CompositePrincipal, or omit role=. The app may still add to the trust policy, so "
+        "this is reported at the end of the synthesis.",
+        "Roles and trust policies",
+        Severity.ERROR,
     ),
     ConstructCode(
         "cdk-triton:RollbackAlarmTooSlow",

@@ -9,7 +9,7 @@ are not reported here. What no rule has read is an info message for each reposit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import jsii
@@ -20,7 +20,7 @@ from cdk_triton._wording import listed
 from cdk_triton.triton import Finding, Severity
 from cdk_triton.triton.findings import NotRead, joined, paths_not_read, printable
 
-__all__ = ["report", "report_errors", "report_not_read"]
+__all__ = ["report", "report_errors", "report_late_error", "report_not_read"]
 
 NOT_READ = "cdk-triton:NotRead"
 
@@ -75,9 +75,28 @@ def report_errors(construct: IConstruct, errors: Sequence[tuple[str, str]]) -> b
     """Attach errors to a construct, each a code and a sentence; True without errors."""
     for code, sentence in errors:
         Validations.of(construct).add_error(code, sentence)
-    if errors and Stage.of(construct) is not construct.node.root:
-        construct.node.add_validation(_Errors([f"{code}: {sentence}" for code, sentence in errors]))
+    if errors and _is_nested(construct):
+        construct.node.add_validation(_Validation(lambda: [f"{code}: {sentence}" for code, sentence in errors]))
     return not errors
+
+
+def report_late_error(construct: IConstruct, code: str, sentence: str, holds: Callable[[], bool]) -> None:
+    """Attach an error unless a condition holds at the end of the app, when nothing can be added any more."""
+
+    def errors() -> list[str]:
+        if holds():
+            return []
+        if _is_nested(construct):
+            return [f"{code}: {sentence}"]
+        Validations.of(construct).add_error(code, sentence)
+        return []
+
+    construct.node.add_validation(_Validation(errors))
+
+
+def _is_nested(construct: IConstruct) -> bool:
+    """Whether the construct is below a nested stage."""
+    return Stage.of(construct) is not construct.node.root
 
 
 def _sentence(finding: Finding, what: str) -> str:
@@ -87,9 +106,9 @@ def _sentence(finding: Finding, what: str) -> str:
 
 
 @jsii.implements(IValidation)
-class _Errors:
-    def __init__(self, messages: list[str]) -> None:
-        self._messages = messages
+class _Validation:
+    def __init__(self, errors: Callable[[], list[str]]) -> None:
+        self._errors = errors
 
     def validate(self) -> list[str]:
-        return self._messages
+        return self._errors()
