@@ -118,6 +118,26 @@ def test_instances(
     assert messages.of(found) == findings
 
 
+@pytest.mark.parametrize(
+    ("devices", "gpus", "is_there"),
+    [
+        pytest.param("2,3", 2, False, id="the number of the machine"),
+        pytest.param("2,3", 1, True, id="numbered from 0 again"),
+        pytest.param("3,7,0", 1, False, id="behind a GPU that there is not"),
+        pytest.param("GPU-8932f937,GPU-a1", 1, True, id="UUIDs"),
+        pytest.param("-1", 0, False, id="none"),
+        pytest.param("${Token[TOKEN.1]}", 3, True, id="not known at synth"),
+    ],
+)
+def test_cuda_numbers_the_visible_gpus_from_0(
+    messages: Messages, write: Write, devices: str, gpus: int, is_there: bool
+) -> None:
+    repository = write(python_model(f"instance_group {{ kind: KIND_GPU gpus: {gpus} }}"), base={})
+    environment = ContainerEnvironment(variables={"CUDA_VISIBLE_DEVICES": devices})
+    found = messages.of(repository.check(platform=platform("ml.g5.12xlarge"), environment=environment))
+    assert found == [("CT610", "model/config.pbtxt", "instance_group[0].gpus[0]")] * (not is_there)
+
+
 @pytest.mark.parametrize("more", [0, 1])
 @pytest.mark.parametrize(
     ("release", "size", "fit"),

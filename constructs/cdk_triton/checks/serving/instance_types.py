@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
+from cdk_triton._tokens import has_token
 from cdk_triton._wording import listed
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import backend_files
@@ -16,6 +18,8 @@ from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelInstanceGroup
 from cdk_triton.triton.shared_memory import CONTAINER_BYTES, python_instances, start_bytes
 
+_VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+
 
 @instance_group_rule(
     "CT610",
@@ -27,8 +31,9 @@ from cdk_triton.triton.shared_memory import CONTAINER_BYTES, python_instances, s
 def gpu_beyond_instance(part: Part[ModelInstanceGroup]) -> Iterator[Problem]:
     """An instance group lists a number in `gpus` that is not below the instance's number of GPUs.
 
-    The server does not load the model. GPUs are numbered from 0. Without `gpus`, a group has instances on each GPU,
-    whatever the instance type is.
+    The server does not load the model. GPUs are numbered from 0. If the container's environment has
+    `CUDA_VISIBLE_DEVICES`, the server has only the GPUs that this variable lists, and numbers them from 0 again.
+    Without `gpus`, a group has instances on each GPU, whatever the instance type is.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -41,17 +46,23 @@ def gpu_beyond_instance(part: Part[ModelInstanceGroup]) -> Iterator[Problem]:
         backend: "python"
         instance_group { kind: KIND_GPU }
     """
-    platform, group = part.owner.context.platform, part.message
+    context, group = part.owner.context, part.message
+    platform, environment = context.platform, context.environment
     if platform is None or group.kind not in (group.KIND_GPU, group.KIND_AUTO) or any(gpu < 0 for gpu in group.gpus):
         return  # the latter are reported by CT270 and CT271
-    count = platform.gpu_count
+    count, has = platform.gpu_count, f"{platform.instance_type} has {_gpus(platform.gpu_count)}"
+    fix = "remove gpus to use every GPU, or list only GPUs that the instance type has"
+    devices = environment.variables.get(_VISIBLE_DEVICES) if environment is not None else None
+    if devices is not None and not has_token(devices) and (visible := _visible(devices, count)) < count:
+        has = f"{_VISIBLE_DEVICES}={devices} leaves {_gpus(visible)} of {platform.instance_type}"
+        count, fix = visible, f"remove {_VISIBLE_DEVICES} from the container's environment, or number its GPUs from 0"
     for position, gpu in enumerate(group.gpus):
         if gpu >= count:
             yield part.unloadable(
                 f"gpus[{position}]",
-                f"gpus lists {gpu}, but {platform.instance_type} has {_gpus(count)}, numbered from 0",
+                f"gpus lists {gpu}, but {has}, numbered from 0",
                 no_such_gpu(part, gpu),
-                "remove gpus to use every GPU, or list only GPUs that the instance type has",
+                fix,
             )
 
 
@@ -236,7 +247,22 @@ def _gpu_count(context: CheckContext) -> int:
     return context.platform.gpu_count if context.platform is not None else 1
 
 
+def _visible(devices: str, count: int) -> int:
+    """How many of `count` GPUs a value of `CUDA_VISIBLE_DEVICES` leaves: those before the first number without a GPU.
+
+    Source: https://docs.nvidia.com/deploy/topics/topic_5_2_1.html, and "CUDA Environment Variables" in NVIDIA's CUDA
+    programming guide. A device is a number or the beginning of a UUID.
+    """
+    return len(list(takewhile(lambda device: _exists(device.strip(), count), devices.split(","))))
+
+
+def _exists(device: str, count: int) -> bool:
+    return int(device) < count if device.isdecimal() else device[:1] not in ("", "-")
+
+
 def _gpus(count: int) -> str:
+    if count == 0:
+        return "no GPU"
     return "one GPU" if count == 1 else f"{count} GPUs"
 
 
