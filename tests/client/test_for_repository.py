@@ -142,6 +142,22 @@ def test_a_wrong_request_is_not_sent(messages: Messages, client: RepositoryClien
     assert endpoint.requests == []
 
 
+@pytest.mark.parametrize("name", ["START", "SUM_IN"])
+def test_an_input_that_the_sequence_batcher_adds_is_not_sent(
+    messages: Messages, endpoint: Any, tmp_path: Path, name: str
+) -> None:
+    """Public report: client#824."""
+    config = """
+    sequence_batching {
+      control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
+      state { input_name: "SUM_IN" output_name: "SUM_OUT" data_type: TYPE_FP32 dims: 1 }
+    }
+    """
+    client = TritonClient("texts", endpoint.runtime()).for_repository(repository(tmp_path, model=CONFIG + config))
+    with messages.raises(ConfigurationError):
+        client.infer({"text": "a", name: [1]})
+
+
 def test_an_output_that_the_model_does_not_have_is_rejected(
     messages: Messages, client: RepositoryClient, endpoint: Any
 ) -> None:

@@ -151,6 +151,7 @@ class Contract:
         max_batch_size: how many rows a request may have; 0 if the model does not batch.
         takes_queue_timeout: whether a request can shorten its time in the queue of the model, or of a step.
         sequence_id_types: the types in which the model and its steps get the identifier of a sequence.
+        batcher_inputs: the inputs that the model's sequence batcher adds to each request: controls and states.
     """
 
     model: str
@@ -159,6 +160,7 @@ class Contract:
     max_batch_size: int
     takes_queue_timeout: bool = False
     sequence_id_types: tuple[str, ...] = ()
+    batcher_inputs: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, repository: ModelRepository | str | Path) -> Contract:
@@ -206,6 +208,12 @@ class Contract:
             config.max_batch_size,
             takes_queue_timeout=any(map(_takes_queue_timeout, called)),
             sequence_id_types=tuple(kind for each in called for kind in _sequence_id_types(each)),
+            batcher_inputs=frozenset(
+                (
+                    *(control.name for control in config.sequence_batching.control_input),
+                    *(state.input_name for state in config.sequence_batching.state),
+                )
+            ),
         )
 
     def complete(self, inputs: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
@@ -219,6 +227,11 @@ class Contract:
                 f"the inputs are of type {type(inputs).__name__}: give a mapping from tensor name to value"
             )
         for name in inputs:
+            if name in self.batcher_inputs:
+                raise ConfigurationError(
+                    f"the sequence batcher of model '{self.model}' adds the input {name!r} itself: omit it, and call "
+                    "the model in a sequence, with client.sequence(…) or `cdk-triton invoke --sequence`"
+                )
             self._require("input", name, self.inputs)
         missing = [each.name for each in self.inputs.values() if not each.is_optional and each.name not in inputs]
         if missing:
