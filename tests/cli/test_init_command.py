@@ -201,7 +201,9 @@ def test_a_project_around_models_of_the_users_has_no_findings(
     assert "my-endpoint" in (project / "README.md").read_text()
 
 
-@pytest.mark.parametrize("case", ["missing", "not a network", "no model", "twice", "an example's name", "no value"])
+@pytest.mark.parametrize(
+    "case", ["missing", "not a network", "another backend's", "no model", "twice", "an example's name", "no value"]
+)
 def test_models_that_cannot_be_used_are_a_sentence_and_nothing_is_written(
     run: Any, tmp_path: Path, messages: Messages, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
@@ -209,10 +211,12 @@ def test_models_that_cannot_be_used_are_a_sentence_and_nothing_is_written(
     monkeypatch.chdir(tmp_path)
     write_models(tmp_path)
     (tmp_path / "broken.onnx").write_text("not a network")
+    (tmp_path / "checkpoint.tl").write_bytes(b"\x04\x00\x00\x00")
     (tmp_path / "helper.py").write_text("VALUE = 1\n")
     given = {
         "missing": ["net.onnx", "nowhere.py"],
         "not a network": ["pre.py", "broken.onnx"],
+        "another backend's": ["pre.py", "checkpoint.tl"],
         "no model": ["net.onnx", "helper.py"],
         "twice": ["net.onnx", "./net.onnx"],
         "an example's name": ["net.onnx", "my-endpoint"],

@@ -108,6 +108,11 @@ _EXPORT_TENSORS: Final = "export the model so that it takes and gives tensors on
 def _of_network(file: Path, name: str, labels: Labels) -> Face:
     network = onnx_file(file)
     if isinstance(network, Unreadable):
+        if file.suffix.lower() != ".onnx":
+            raise _unusable(
+                f"{file} is neither a network (.onnx) nor a Python model (.py); of a model of another backend, name "
+                f"the directory, with its {CONFIG_NAME} and this file in the directory of a version"
+            )
         cut = ", or the file is cut off" if network.reason.startswith("is not an ONNX file") else ""
         raise _unusable(f"{file} {network.reason}{cut}; name a complete network in the ONNX format")
     files = {"1/model.onnx": file, **_external_data(file, network)}
