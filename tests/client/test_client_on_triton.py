@@ -127,9 +127,18 @@ def test_all_outputs_come_in_the_format_of_the_request(client: TritonClient, bin
 
 
 @pytest.mark.slow
-def test_the_servers_own_words_reach_the_caller(client: TritonClient) -> None:
-    with pytest.raises(ModelError, match="unexpected inference input 'nonsense'") as caught:
-        client.infer({"nonsense": np.zeros((1, 1), np.float32)}, target_model="echo.tar.gz")
+@pytest.mark.parametrize(
+    ("name", "outputs", "words"),
+    [
+        ("fp32", None, "unexpected inference input 'fp32'"),
+        ("FP32", ["fp32"], "unexpected inference output 'fp32'"),
+    ],
+)
+def test_the_servers_own_words_reach_the_caller(
+    client: TritonClient, name: str, outputs: list[str] | None, words: str
+) -> None:
+    with pytest.raises(ModelError, match=f"{words}.*; use the names in config.pbtxt") as caught:
+        client.infer({name: np.zeros((1, 1), np.float32)}, outputs=outputs, target_model="echo.tar.gz")
     assert caught.value.status == 400
     assert not caught.value.original_message.startswith("{")
 
