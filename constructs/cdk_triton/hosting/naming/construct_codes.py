@@ -427,8 +427,8 @@ _OTHER_CODES: Final = (
     ConstructCode(
         "cdk-triton:WeakStoreReference",
         "stacks use an artifact store by weak references",
-        "CloudFormation allows you to delete or replace the store while endpoints need it. Make the references to it "
-        "strong, or protect its stack from deletion.",
+        "CloudFormation allows you to delete or replace the store while endpoints need it. Make the references to "
+        "its bucket strong, or protect its stack from deletion, then acknowledge the warning.",
         "The artifact store",
     ),
 )
