@@ -344,6 +344,17 @@ def test_a_path_that_the_endpoint_does_not_have(tmp_path: Path, python_judge: Ju
     assert "FileNotFoundError" in verdict.said
 
 
+def test_a_parameter_that_a_newer_release_has(tmp_path: Path, python_judge: Judge) -> None:
+    body = "pb_utils.InferenceResponse(output_tensors=[], parameters={})"
+    repository = write(tmp_path / "repository", model(f"{UTILS}{SOURCE}    def initialize(self, args): {body}"))
+    (finding,) = repository.check(platform="24.09/ml.g5.xlarge")
+    words = "TypeError: __init__(): incompatible constructor arguments"
+    assert (finding.code, words in finding.message) == ("CT186", True)
+    verdict = python_judge(repository.root, ["model"])
+    assert not verdict.loaded
+    assert words in verdict.said
+
+
 LOADED: Mapping[str, Files] = {
     "utilities of one's own that are complete": {
         f"1/{OWN_UTILS}": f"{NEEDED_UTILS}import json\nclass ModelConfig:\n"

@@ -297,6 +297,24 @@ def test_a_method_of_requests_that_came_with_a_release(
     assert found == [("CT186", f"{CALLER}/1/model.py", "")] * count
 
 
+@pytest.mark.parametrize(
+    ("call", "since"),
+    [
+        ("pb_utils.InferenceRequest('m', [], []).exec(decoupled=True)", "23.03"),
+        ("self.asked.async_exec(decoupled=True)", "23.03"),
+        ("pb_utils.InferenceRequest(model_name='m', inputs=[], requested_output_names=[], parameters={})", "23.11"),
+        ("pb_utils.InferenceResponse(output_tensors=[], parameters={})", "25.02"),
+    ],
+)
+def test_a_parameter_that_came_with_a_release(messages: Messages, write: Write, call: str, since: str) -> None:
+    repository = write({f"{CALLER}/1/model.py": f"{IMPORTS}{CLASS}{EXECUTE}    def ask(self): return {call}\n"})
+    assert [each for each in repository.check() if each.code == "CT186"] == []
+    for release, count in (("23.02", 1), (since, 0)):
+        platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge", image=IMAGE)
+        found = messages.of(each for each in repository.check(platform=platform) if each.code == "CT186")
+        assert found == [("CT186", f"{CALLER}/1/model.py", "")] * count
+
+
 @pytest.mark.parametrize(("release", "count"), [("26.07", 1), ("26.08", 0)])
 def test_newer_releases_may_have_more_methods(messages: Messages, write: Write, release: str, count: int) -> None:
     platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge", image=IMAGE)

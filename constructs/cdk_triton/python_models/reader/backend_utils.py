@@ -73,6 +73,17 @@ _OF_REQUEST: Final[dict[str, tuple[str, ...]]] = {
     "23.11": ("set_release_flags",),
 }
 
+PARAMETERS_SINCE: Final = {
+    ("exec", "decoupled"): "23.03",
+    ("async_exec", "decoupled"): "23.03",
+    ("InferenceRequest", "timeout"): "23.03",
+    ("InferenceRequest", "preferred_memory"): "23.04",
+    ("InferenceRequest", "trace"): "23.08",
+    ("InferenceRequest", "parameters"): "23.11",
+    ("InferenceResponse", "parameters"): "25.02",
+}
+"""Function and parameter → the release that the parameter came with (`py::arg` in `src/pb_stub.cc`)."""
+
 
 def imported_as(nodes: Iterable[ast.AST]) -> frozenset[str]:
     """The names under which a source imports the modules of the server."""

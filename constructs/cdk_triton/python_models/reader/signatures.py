@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from cdk_triton.python_models.reader.backend_utils import PARAMETERS_SINCE
 from cdk_triton.python_models.reader.calls import certain_type, own_nodes
 from cdk_triton.python_models.reader.names import Reference, bound_names
 
@@ -57,12 +58,14 @@ class Misuse:
         said: Python's message.
         fix: what to write instead.
         where: the kind of function in which it fails, such as " in a coroutine"; "" for all of them.
+        since: the release from which it works; "" if there is none.
     """
 
     use: Reference
     said: str
     fix: str
     where: str = ""
+    since: str = ""
 
 
 def unsupported_signatures(
@@ -81,6 +84,7 @@ def unsupported_signatures(
                 yield from _unknown_attribute(node, utils)
             case ast.Call() if node not in expected:
                 yield from _unknown_parameters(node, utils)
+                yield from _later_parameters(node, utils)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield from _tensors_of_tensors(node, utils)
             case ast.ClassDef(name="TritonPythonModel", body=body):
@@ -113,6 +117,23 @@ def _unknown_parameters(call: ast.Call, utils: Collection[str]) -> Iterator[Misu
         case ast.Call(func=ast.Attribute(attr="Tensor"), args=arguments, keywords=[]):
             if (wrong := _wrong_arguments(arguments, utils)) is not None:
                 yield Misuse(Reference(call.lineno, f"Tensor({wrong})"), INCOMPATIBLE, _GIVE_AN_ARRAY)
+
+
+def _later_parameters(call: ast.Call, utils: Collection[str]) -> Iterator[Misuse]:
+    """The parameters that came with a release of python_backend after its first ones."""
+    match call.func:
+        case ast.Attribute(value=ast.Name(id=owner), attr="InferenceRequest" | "InferenceResponse" as name) if (
+            owner in utils
+        ):
+            said = INCOMPATIBLE
+        case ast.Attribute(attr="exec" | "async_exec" as name) if utils:
+            said = f"TypeError: {name}(): incompatible function arguments"
+        case _:
+            return
+    for keyword in call.keywords:
+        if (since := PARAMETERS_SINCE.get((name, str(keyword.arg)))) is not None:
+            fix = f"serve with release {since} or newer"
+            yield Misuse(Reference(call.lineno, f"{name}({keyword.arg}=)"), said, fix, since=since)
 
 
 def _missing_parameters(call: ast.Call) -> Iterator[Misuse]:

@@ -86,7 +86,8 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
     properties that `add_input` and `add_output` reject.
 
     The rule also reports a method that the requests of `execute` do not have, at least not in the given release. For
-    example, only a tensor has `as_numpy`, and a request has `is_cancelled` from 23.10 on.
+    example, only a tensor has `as_numpy`, and a request has `is_cancelled` from 23.10 on. So do parameters of requests
+    depend on the release: `exec(decoupled=True)` came with 23.03.
 
     `InferenceRequest` requires `inputs`, `requested_output_names` and `model_name`.
 
@@ -140,10 +141,14 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
                         fix,
                     )
             for misuse in source.references.misused:
+                since = misuse.since
+                if since and (context.release is None or is_at_least(context.release, since)):
+                    continue
+                support = f"has from {since} on" if since else "does not support"
                 yield in_line(
                     path,
                     misuse.use.line,
-                    f"uses `{misuse.use.name}`{misuse.where}, which python_backend does not support, so "
+                    f"uses `{misuse.use.name}`{misuse.where}, which python_backend {support}, so "
                     f"{each.model.name!r} fails in this line: {misuse.said}",
                     misuse.fix,
                 )
