@@ -1,7 +1,7 @@
 """The real tritonserver as judge of CT330 to CT349: what flows from model to model within an ensemble.
 
 What it cannot see is left out: models whose I/O a backend completes (the null backends complete nothing), the endpoint
-in front of the server (CT340, CT341), and what goes wrong with a request only (CT337, CT342).
+in front of the server (CT340, CT341), and what goes wrong with a request only (CT337, CT342), or with a batch (CT344).
 """
 
 from __future__ import annotations
@@ -208,6 +208,13 @@ LOADED: Mapping[str, tuple[set[str], Files]] = {
         },
     ),
     "single items": ({"CT337"}, {**ensemble(BATCH + IN + OUT), **python()}),
+    "ragged batches of the ensemble": (
+        {"CT344"},
+        {
+            **ensemble(BATCH + tensor("input", "IN", dims="-1", more="allow_ragged_batch: true") + OUT),
+            **python(BATCH + tensor("input", "IN", dims="-1") + OUT),
+        },
+    ),
     "the ensemble's reshape, and the model's dims": (
         set(),
         {

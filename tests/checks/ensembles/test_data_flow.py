@@ -9,6 +9,10 @@ import pytest
 
 from sample_repositories.one_step import COMPLETED_PY, IN, OUT, RUN, ensemble, python, step, tensor
 
+BATCH = "max_batch_size: 8\n"
+VARIABLE = tensor("input", "IN", dims="-1")
+RAGGED = tensor("input", "IN", dims="-1", more="allow_ragged_batch: true")
+
 if TYPE_CHECKING:
     from cdk_triton.triton import Finding, ModelRepository
     from golden_messages import Messages, Place
@@ -178,6 +182,20 @@ def said_of(repository: ModelRepository) -> list[Finding]:
             ensemble("max_batch_size: 1\n" + IN + OUT) | python(),
             [],
             id="batches of one",
+        ),
+        pytest.param(
+            ensemble(BATCH + RAGGED + OUT) | python(BATCH + VARIABLE + OUT),
+            [("CT344", "pipeline/config.pbtxt", "input[0].allow_ragged_batch")],
+            id="CT344 ragged batches of an ensemble",
+        ),
+        pytest.param(ensemble(BATCH + RAGGED + OUT) | python(BATCH + RAGGED + OUT), [], id="ragged batches of both"),
+        pytest.param(ensemble(BATCH + VARIABLE + OUT) | python(BATCH + RAGGED + OUT), [], id="of the model"),
+        pytest.param(
+            ensemble(BATCH + RAGGED + OUT, step("inner", {"IN": "IN"}, {"OUT": "OUT"}))
+            | ensemble(BATCH + VARIABLE + OUT, name="inner")
+            | python(BATCH + RAGGED + OUT),
+            [],
+            id="of a nested ensemble's model",
         ),
     ],
 )

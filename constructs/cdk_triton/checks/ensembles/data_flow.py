@@ -1,4 +1,4 @@
-"""CT330, CT331, CT336, CT337: whether everybody means the same by an ensemble tensor: data type, shape and batch."""
+"""CT330, CT331, CT336, CT337, CT344: whether all mean the same by an ensemble tensor: data type, shape and batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_batch_size, known_backend
-from cdk_triton.checks.derived.composition import RunStep, fits, fix_of_lost_output, flow_ends, passed_on, step_rule
+from cdk_triton.checks.derived.composition import (
+    RunStep,
+    fits,
+    fix_of_lost_output,
+    flow_ends,
+    passed_on,
+    run_steps,
+    step_rule,
+)
+from cdk_triton.checks.derived.configured import ConfiguredModel, ensemble_rule
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
@@ -275,6 +284,73 @@ def batch_for_single_items(context: CheckContext) -> Iterator[Problem]:
                     f"write max_batch_size in {end.model.name!r} too if this model can take batches, or remove "
                     f"max_batch_size from {ensemble.name!r}",
                 )
+
+
+@ensemble_rule(
+    "CT344",
+    Severity.WARNING,
+    "an ensemble allows ragged batches that its model does not allow",
+    source=core("src/backend_model.cc", 829, 847),
+)
+def ragged_ensemble(each: ConfiguredModel) -> Iterator[Problem]:
+    """An ensemble's input has `allow_ragged_batch`, and the input of the model that reads it does not.
+
+    Only the scheduler that joins requests to a batch reads `allow_ragged_batch`, and an ensemble joins no requests. So
+    the server joins only requests with equal shapes to a batch of the model. If the model accepts [ragged
+    batches](https://github.com/triton-inference-server/server/blob/main/docs/user_guide/ragged_batching.md), write
+    `allow_ragged_batch` into its configuration.
+
+    Example:
+        # encoder/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "AUDIO" data_type: TYPE_FP32 dims: -1 }
+        output { name: "VECTOR" data_type: TYPE_FP32 dims: 4 }
+        dynamic_batching { }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        max_batch_size: 8
+        input { name: "AUDIO" data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
+        output { name: "VECTOR" data_type: TYPE_FP32 dims: 4 }
+        ensemble_scheduling {
+          step {
+            model_name: "encoder"
+            model_version: -1
+            input_map { key: "AUDIO" value: "AUDIO" }
+            output_map { key: "VECTOR" value: "VECTOR" }
+          }
+        }
+
+    Instead:
+        # encoder/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "AUDIO" data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
+        output { name: "VECTOR" data_type: TYPE_FP32 dims: 4 }
+        dynamic_batching { }
+
+    Limits:
+        The rule skips an input that another ensemble reads, and one that any of its models accepts as ragged.
+    """
+    runs = [run for run in run_steps(each.context) if run.ensemble.name == each.name]
+    for index, tensor in enumerate(each.config.input):
+        readers = [
+            (run.runs, given)
+            for run in runs
+            for given in run.runs.config.input
+            if tensor.allow_ragged_batch and -1 in given.dims and run.step.input_map.get(given.name) == tensor.name
+        ]
+        if not readers or any(given.allow_ragged_batch or model.model.is_ensemble for model, given in readers):
+            continue
+        model, given = readers[0]
+        yield each.problem(
+            f"input[{index}].allow_ragged_batch",
+            f"the ensemble {each.name!r} allows ragged batches of {tensor.name!r}, but an ensemble joins no requests, "
+            f"and {model.name!r} does not allow them, so it gets batches of equal shapes only",
+            f"write allow_ragged_batch: true for the input {given.name!r} of {model.name!r} if it takes ragged "
+            "batches, and remove it here",
+        )
 
 
 def _text(shape: tuple[int, ...]) -> str:
