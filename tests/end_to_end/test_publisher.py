@@ -425,3 +425,16 @@ def test_a_stack_without_a_publisher_says_how_to_reach_what_is_published(
     assert found.status == 2
     assert "add_publisher()" in found.said
     messages.record("cdk-triton fleet", found.said)
+
+
+@pytest.mark.usefixtures("administrator")
+def test_a_publisher_may_be_in_a_nested_stack(messages: Messages, account: Account, run: Run) -> None:
+    inner = {"Type": "AWS::CloudFormation::Stack", "Properties": {"TemplateURL": "https://x"}, "Condition": "Never"}
+    resources = {"Topic": {"Type": "AWS::SNS::Topic"}, "Inner": inner}
+    template = json.dumps({"Conditions": {"Never": {"Fn::Equals": ["a", "b"]}}, "Resources": resources})
+    account.aws.client("cloudformation").create_stack(StackName="Outer", TemplateBody=template)
+
+    found = run("fleet", "list", "--fleet", "Outer/Fleet")
+
+    assert found.status == 2
+    messages.record("cdk-triton fleet", found.said)

@@ -117,6 +117,14 @@ def _published(template: Template) -> None:
         template["Resources"][name] = {"Type": "AWS::StepFunctions::StateMachine", "Metadata": metadata}
 
 
+def _republished(name: str) -> Change:
+    def change(template: Template) -> None:
+        for id in ("Machine", "Next"):
+            template["Resources"][id]["Metadata"][PUBLISHER_METADATA]["multi_model"] = name
+
+    return change
+
+
 def _component(name: Any) -> Change:
     """A component whose copies are scaled."""
 
@@ -183,6 +191,7 @@ DANGEROUS: dict[str, tuple[str, Change, Change | None]] = {
     "another bucket name, imported by another stack": ("error", _with("Bucket", BucketName="second"), _exported),
     "another key": ("warning", _key(OTHER_KEY), None),
     "publisher removed": ("warning", lambda t: [t["Resources"].pop(id) for id in ("Machine", "Next")], _published),
+    "another id of a model with a publisher": ("warning", _republished("Fleet2"), _published),
     "component scaled no longer": ("warning", lambda t: t["Resources"].pop("Copies"), _component("Text")),
     "component with a name of the stack, scaled no longer": (
         "warning",

@@ -182,7 +182,16 @@ def _store_changes(old: Template, new: Template) -> Iterator[Change]:
 
 def _removed_publishers(old: Template, new: Template) -> Iterator[Change]:
     before, after = ({each["multi_model"] for each in publisher_descriptions(template)} for template in (old, new))
-    for name in sorted(before - after):
+    if (gone := sorted(before - after)) and (come := sorted(after - before)):
+        yield Change(
+            State.WARNING,
+            f"the publisher of {listed_in_quotes(come)} replaces that of {listed_in_quotes(gone)}, as if a construct "
+            "id had changed: it has no published ensembles, so callers no longer find those of the old one",
+            "keep the construct id; or, directly after the deployment, run `cdk-triton fleet publish` with the new "
+            "--fleet for every ensemble",
+        )
+        return
+    for name in gone:
         yield Change(
             State.WARNING,
             f"the publisher of {name!r} is removed: callers that read names from parameters no longer find ensembles "

@@ -23,6 +23,11 @@ _WITHOUT_PUBLISHER = (
     "store, and you can unpublish them after this deployment"
 )
 
+_NESTED = (
+    "if one of them has the publisher, give its name instead of {0}, as `aws cloudformation "
+    "describe-stack-resources --stack-name {0}` prints it"
+)
+
 
 @dataclass(frozen=True)
 class Fleet:
@@ -96,10 +101,13 @@ def open_fleet(name: str, platform: str | None = None) -> Fleet:
             f"'{name}' is not STACK/FLEET: give the stack and the construct id, e.g. Serving/Fleet"
         )
     aws = Aws()
-    found = list(_publishers(_template(aws, stack)))
+    template = _template(aws, stack)
+    found = list(_publishers(template))
     paths = {each["multi_model"] for _, each in found}
     if path not in paths:
         known = f"it has {listed(sorted(paths))}" if paths else _WITHOUT_PUBLISHER
+        if any(each.get("Type") == "AWS::CloudFormation::Stack" for each in template.get("Resources", {}).values()):
+            known += f". It has nested stacks: {_NESTED.format(stack)}"
         raise ConfigurationError(f"the stack {stack} in {aws.region} does not have a publisher of {path}; {known}")
     ours = [(logical, PublisherDescription.parse(each, name)) for logical, each in found if each["multi_model"] == path]
     logical, description = _chosen(ours, platform, name)
