@@ -102,4 +102,5 @@ def _row(number: int, asked: Asked, write: Write) -> dict[str, Any]:
         "comparison": dict(asked.comparison),
         "expected": None if asked.expected is None else f"expected{number}",
         "expected_type": "" if asked.expected is None else asked.expected.content_type,
+        **({} if asked.private else {"private": False}),
     }

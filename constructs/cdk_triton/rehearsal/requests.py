@@ -32,12 +32,14 @@ class Asked(NamedTuple):
         request: its body.
         comparison: the document of the comparison; see `build_program.rehearsal.comparison`.
         expected: the body of the expected answer, if there is one.
+        private: whether its text stays out of messages.
     """
 
     name: str
     request: Golden
     comparison: Mapping[str, Any] = {"how": "any"}
     expected: Golden | None = None
+    private: bool = True
 
 
 def golden_requests(repository: ModelRepository) -> Iterator[Asked]:

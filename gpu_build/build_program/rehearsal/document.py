@@ -30,6 +30,7 @@ class RequestEntry(NamedTuple):
         comparison: how its answer is compared; see `comparison`.
         expected: the file of the expected answer, a body as the server writes it; None without one.
         expected_type: the content type of the expected answer.
+        private: whether its text stays out of messages.
     """
 
     name: str
@@ -38,6 +39,7 @@ class RequestEntry(NamedTuple):
     comparison: Mapping[str, Any]
     expected: Path | None
     expected_type: str
+    private: bool
 
 
 class Budgets(NamedTuple):
@@ -203,6 +205,7 @@ def _request(folder: Path, row: Mapping[str, Any]) -> RequestEntry:
         comparison=comparison,
         expected=None if expected is None else folder / expected,
         expected_type=_content_type(row, "expected_type"),
+        private=row.get("private") is not False,
     )
 
 

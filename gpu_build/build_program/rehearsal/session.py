@@ -98,7 +98,7 @@ class Session:
         try:
             with _named(request.name):
                 body = request.body.read_bytes()
-                answer = _answered(server, body, request.content_type)
+                answer = _answered(server, body, request.content_type, private=request.private)
             row["seconds"] = round(answer.seconds, 6)
             if self._document.keep_answers:
                 (self._out / f"answer{number}").write_bytes(answer.body)
@@ -184,7 +184,7 @@ def _for_container(reason: str, server: Server) -> str:
     return _NO_SHARED_MEMORY.sub(f"Python models need more than the {size:,.0f} MiB of /dev/shm: {fix}", reason)
 
 
-def _answered(server: Server, body: bytes, content_type: str, *, watched: bool = True) -> Answer:
+def _answered(server: Server, body: bytes, content_type: str, *, watched: bool = True, private: bool = True) -> Answer:
     answer = server.invoke(body, content_type, watched=watched)
     if answer.status == 501 and _DECOUPLED in answer.error:
         raise AnswerError(
@@ -192,7 +192,9 @@ def _answered(server: Server, body: bytes, content_type: str, *, watched: bool =
             "golden requests, or let the model return one response for each request without `decoupled`"
         )
     if answer.status != 200:
-        said = said_without_text(failed_request(answer.error, server.place), body, content_type, server.place)
+        said = failed_request(answer.error, server.place)
+        if private:
+            said = said_without_text(said, body, content_type, server.place)
         raise AnswerError(f"the server answered with status {answer.status}: {_shortened(said)}")
     return answer
 

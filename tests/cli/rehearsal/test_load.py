@@ -351,3 +351,14 @@ def serving(directory: Path) -> list[str]:
         except OSError:
             continue
     return found
+
+
+def test_a_model_may_repeat_a_random_request(run: Any, repository: Callable[..., Path]) -> None:
+    """What nobody wrote has no text to keep out of the message, and the exception says what the model expects."""
+    text = 'pb_utils.get_input_tensor_by_name(request, "text").as_numpy()'
+    root = repository(execute=f"raise ValueError('no labels of ' + {text}[0][0].decode())")
+    (root / "cdk-triton.toml").unlink()
+    config = CONFIG + ' input { name: "text" data_type: TYPE_STRING dims: 1 }'
+    (root / "model/config.pbtxt").write_text(config)
+    found = rehearsed(run("validate", root, "--load", "--format", "json"))
+    assert "status 500: ValueError: no labels of " in found["reason"]

@@ -149,7 +149,7 @@ def _random_request(repository: ModelRepository, model: Model) -> list[Asked]:
         return []
     # A model may return an output only sometimes, but older servers take an ensemble without one for a deadlock.
     outputs = [each.name for each in config.output] if model.is_ensemble else None
-    return [Asked(RANDOM, Golden(*encode(inputs, {"outputs": outputs})))]
+    return [Asked(RANDOM, Golden(*encode(inputs, {"outputs": outputs})), private=False)]
 
 
 def _takes_single_requests(model: Model) -> bool:
