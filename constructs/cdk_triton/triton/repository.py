@@ -193,6 +193,14 @@ class ModelRepository:
         paths = (file.path.parts for file in self.files)
         return tuple(sorted({path[0] for path in paths if len(path) > 1 or path[0] == CONFIG_NAME}))
 
+    @cached_property
+    def hidden_models(self) -> tuple[str, ...]:
+        """The directories with a `config.pbtxt` that are no models, because another `config.pbtxt` is at the top."""
+        if CONFIG_NAME not in self.model_directories:
+            return ()
+        paths = (file.path.parts for file in self.files)
+        return tuple(sorted(path[0] for path in paths if len(path) == 2 and path[1] == CONFIG_NAME))
+
     def model(self, name: str) -> Model | None:
         """The model of that name, or None."""
         return self._models_by_name.get(name)

@@ -9,9 +9,10 @@ import pytest
 
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
-from sample_repositories.sound import PYTHON_MODEL
+from sample_repositories.sound import ENSEMBLE, PYTHON_MODEL
 
 if TYPE_CHECKING:
+    from cdk_triton.triton.repository import Mode
     from golden_messages import Messages, Place
     from sample_repositories import Change, Write
 
@@ -134,6 +135,17 @@ def test_the_directory_of_a_model_leads_to_the_repository_above(messages: Messag
     (finding,) = ModelRepository.from_directory(root / "bert").check()
     assert finding.fix.endswith(f": {root}")
     assert messages.of([finding]) == [("CT401", "config.pbtxt", "")]
+
+
+@pytest.mark.parametrize(("mode", "codes"), [("single", {"CT401"}), ("multi", {"CT506"})])
+def test_the_configuration_of_an_ensemble_that_lies_above_its_models_is_one_mistake(
+    messages: Messages, write: Write, mode: Mode, codes: set[str]
+) -> None:
+    """Public report: server#2687."""
+    change: dict[str, Change] = {"config.pbtxt": ENSEMBLE, "ensemble/config.pbtxt": None, "ensemble/1/.gitkeep": None}
+    found = write(change).check(mode)
+    assert {each.code for each in found} == codes
+    messages.of(found)
 
 
 def test_a_thousand_models_are_not_all_listed(messages: Messages, write: Write) -> None:

@@ -8,6 +8,7 @@ serves the last directory of its list. The order is that of the file system, not
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from cdk_triton._wording import listed_in_quotes
 from cdk_triton.checks.context import CheckContext
@@ -369,16 +370,13 @@ def models_beside_configuration(context: CheckContext) -> Iterator[Problem]:
         # config.pbtxt is removed
         # 1/model.py is removed
     """
-    if CONFIG_NAME not in context.repository.model_directories:
-        return
-    for file in context.repository.files:
-        if file.path.name == CONFIG_NAME and len(file.path.parts) == 2:
-            yield Problem(
-                file.path,
-                f"the archive has a {CONFIG_NAME} at the top and is therefore one model, so the server would not find "
-                f"the model {file.path.parts[0]!r} in the archive",
-                f"remove the {CONFIG_NAME} at the top, or move it into a directory of its own",
-            )
+    for name in context.repository.hidden_models:
+        yield Problem(
+            PurePosixPath(name, CONFIG_NAME),
+            f"the archive has a {CONFIG_NAME} at the top and is therefore one model, so the server would not find the "
+            f"model {name!r} in the archive",
+            f"remove the {CONFIG_NAME} at the top, or move it into a directory of its own",
+        )
 
 
 @rule(

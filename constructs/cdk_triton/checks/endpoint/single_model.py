@@ -47,18 +47,28 @@ def configuration_at_top(context: CheckContext) -> Iterator[Problem]:
         # model/config.pbtxt
         backend: "python"
     """
-    if CONFIG_NAME in context.repository.model_directories:
-        above = repository_above(context.repository)
-        file = f"{context.repository.name}/{CONFIG_NAME}"
-        yield Problem(
-            CONFIG_NAME,
-            f"the file {CONFIG_NAME} is at the top of the repository, so the container would fail with: Incorrect "
-            "directory structure. Model directory needs to contain the top level folder",
-            f"name the directory above, which has more models: {above}"
-            if above is not None
-            else f"move all files of the model into a directory, for example to {file}, or name the directory above if "
-            "that is the repository",
+    repository = context.repository
+    if CONFIG_NAME not in repository.model_directories:
+        return
+    if repository.hidden_models:
+        (model,) = repository.models
+        name = (model.config.name if model.config is not None else "") or "ensemble"
+        beside = listed_in_quotes(repository.hidden_models)
+        fix = f"move it into a directory beside {beside}, for example to {name}/{CONFIG_NAME}"
+    elif (above := repository_above(repository)) is not None:
+        fix = f"name the directory above, which has more models: {above}"
+    else:
+        file = f"{repository.name}/{CONFIG_NAME}"
+        fix = (
+            f"move all files of the model into a directory, for example to {file}, or name the directory above if that "
+            "is the repository"
         )
+    yield Problem(
+        CONFIG_NAME,
+        f"the file {CONFIG_NAME} is at the top of the repository, so the container would fail with: Incorrect "
+        "directory structure. Model directory needs to contain the top level folder",
+        fix,
+    )
 
 
 @rule("CT402", Severity.ERROR, "the repository has no model", source=server(_SERVE, 165, 169), modes=("single",))

@@ -66,12 +66,13 @@ def missing_step(context: CheckContext) -> Iterator[Problem]:
         }
     """
     names = {model.name for model in context.repository.models}
+    hidden = context.repository.hidden_models
     suggestions = Suggestions()
     for ensemble in ensembles(context):
         for step in ensemble.model.graph.steps:
             name = step.model_name
-            if not name or name in names or _leads_to_model(context, name):
-                continue  # the first is reported by CT314
+            if not name or name in names or name in hidden or _leads_to_model(context, name):
+                continue  # the first is reported by CT314, the third by CT401 and CT506
             close = suggestions.closest(name, names, other_than=ensemble.name)
             yield ensemble.unloadable(
                 f"ensemble_scheduling.step[{step.index}].model_name",

@@ -192,6 +192,8 @@ def name_is_not_directory(each: ConfiguredModel) -> Iterator[Problem]:
         backend: "python"
     """
     name = each.config.name
+    if each.context.repository.hidden_models:
+        return  # reported by CT401
     if name not in ("", each.name) and not each.context.is_renamed(each.model):
         yield each.problem(
             "name",

@@ -41,8 +41,8 @@ def no_version(context: CheckContext) -> Iterator[Problem]:
     """
     for model in context.loaded_models:
         unread = model.config_error is not None and model.config is None  # its policy is not known
-        if model.served_versions or (unread and model.versions):
-            continue
+        if model.served_versions or (unread and model.versions) or context.repository.hidden_models:
+            continue  # the last are reported by CT401 and CT506
         path, field = model.directory, ""
         if model.versions:
             path, field = model.config_path, "version_policy"
