@@ -124,7 +124,7 @@ class ServingPlatform:
 
     @property
     def release_warning(self) -> str | None:
-        """A warning about the versions of the release that this library assumes; None if it assumes no version."""
+        """A warning if this library only assumes some of the release's versions; None if it assumes no version."""
         versions = self.versions
         if versions is None or not versions.assumed:
             return None
@@ -155,7 +155,7 @@ class ServingPlatform:
     def image_uri(self, region: str) -> str:
         """The image's URI, for a region that is known while the app runs.
 
-        If the region is a token, put a mapping of `cdk_triton.sagemaker.accounts` into the template instead.
+        If the region is a token, put the map that `cdk_triton.sagemaker.accounts` returns into the template instead.
 
         Raises:
             ConfigurationError: the region is a token, or SageMaker has no such image there.

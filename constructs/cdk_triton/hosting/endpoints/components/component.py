@@ -154,13 +154,13 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @property
     def min_copies(self) -> int:
-        """The fewest copies that scaling limits or schedules allow; `copies` if that is known only at deployment."""
+        """The fewest copies that scaling limits or schedules allow; `copies` if a limit is known only at deployment."""
         fewest, _ = self._copy_range()
         return self.copies if fewest is None else fewest
 
     @property
     def max_copies(self) -> int:
-        """The most copies that scaling limits or schedules allow; `copies` if that is known only at deployment."""
+        """The most copies that scaling limits or schedules allow; `copies` if a limit is known only at deployment."""
         _, most = self._copy_range()
         return self.copies if most is None else most
 

@@ -47,8 +47,8 @@ class AlarmThresholds:
         gpu_utilization_percent: the average utilization of all GPUs.
         gpu_memory_percent: the share of a GPU's memory in use, on the fullest instance. Omitted for a multi-model
             endpoint, which fills the memory with models and unloads them when it needs space.
-        memory_percent: the share of memory in use on the fullest instance. For a component, the share in use of the
-            memory that its copies reserve.
+        memory_percent: the share of memory in use on the fullest instance. For a component, the share of its copies'
+            reserved memory that is in use.
         disk_percent: the share of disk space in use on the fullest instance.
         cache_hit_percent: the share of requests to a multi-model endpoint that find their model loaded. The alarm goes
             off below this share.

@@ -105,9 +105,9 @@ class DeploymentPolicy(ABC):
     or one of the alarms goes off, all requests go back to the old instances.
 
     Attributes:
-        alarms: at most 10 alarms that roll an update back. These alarms are created before the endpoint. With a
-            generated name, an alarm on the endpoint and the endpoint would depend on each other, so the endpoint needs
-            a literal `endpoint_name`. Add alarms on the endpoint's own metrics with `TritonEndpoint.roll_back_on`.
+        alarms: at most 10 alarms that roll an update back. These alarms are created before the endpoint. So if one of
+            them watches the endpoint, the endpoint needs a literal `endpoint_name`: with a generated name, the two
+            would depend on each other. Add alarms on the endpoint's own metrics with `TritonEndpoint.roll_back_on`.
         maximum_time: how long the whole update may take, 600 to 28800 seconds. It must be longer than all waiting times
             together. None: SageMaker's default, which AWS does not document.
     """
