@@ -56,7 +56,7 @@ class ChangePlan:
         order: logical ids of the active resources, in the order of their creation.
         dependencies: what each of them depends on.
         changes: what happens to resources, removals last.
-        anything: whether anything changes; outputs, metadata, policies and tags count, too.
+        anything: whether anything changes; outputs, imports, metadata, policies and tags count, too.
         existing: logical ids of the resources that exist already and join the stack, with the properties that identify
             each of them (`resource_imports`).
     """
@@ -98,6 +98,7 @@ class _Planner:
     def __init__(self, stack: Stack, target: Target, exports: Exports) -> None:
         self._stack = stack
         self._target = target
+        self._exports = exports
         self._resolver = resolver_for(stack.environment, target, exports)
         self._resolver.reference = self._reference
         self._resolver.attribute = self._attribute
@@ -247,6 +248,7 @@ class _Planner:
         before, after = current.template, self._target.template
         return (
             before.outputs != after.outputs
+            or self._exports.used != self._stack.imports  # even if another function has the same value
             or {name: _attributes_without_properties(each.definition) for name, each in self._stack.resources.items()}
             != {name: _attributes_without_properties(each) for name, each in self._active.items()}
             or dict(current.tags) != dict(self._target.tags)

@@ -339,6 +339,20 @@ def test_an_export_in_use_can_be_neither_changed_nor_deleted(deployer: Deployer)
     assert deployer.delete(owner) == "DELETE_COMPLETE"
 
 
+def test_an_import_that_becomes_the_value_itself_frees_the_export(deployer: Deployer) -> None:
+    """As "How do I resolve the error 'Export … cannot be updated as it is in use by …'" of AWS's re:Post advises."""
+    owner, user = deployer.new_name(), deployer.new_name()
+    exported = {"Outputs": {"O": {"Value": "first", "Export": {"Name": f"{owner}:value"}}}}
+    deployer.deploy({**template(P=parameter("x")), **exported}, owner)
+    deployer.deploy(template(P=parameter({"Fn::ImportValue": f"{owner}:value"})), user)
+
+    weak = {"Fn::GetStackOutput": {"StackName": owner, "OutputName": "O"}}
+    assert deployer.deploy(template(P=parameter(weak)), user) == "UPDATE_COMPLETE"
+    assert deployer.deploy(template(P=parameter("x")), owner) == "UPDATE_COMPLETE"
+    with pytest.raises(ClientError, match="is not imported by any stack"):
+        deployer.client.list_imports(ExportName=f"{owner}:value")
+
+
 def test_a_condition_leaves_out_resources_outputs_and_branches(deployer: Deployer) -> None:
     name = deployer.new_name()
     conditional = {
