@@ -161,6 +161,33 @@ def test_an_archive_that_is_not_there_says_the_form_of_its_name(messages: Messag
     messages.record("InvocationError", str(error))
 
 
+@pytest.mark.parametrize(
+    ("said", "fix"),
+    [
+        ("Request to multi-model endpoint images is missing a target model header.", "set target_model= to"),
+        (
+            "Endpoint images is not a multi-model endpoint and does not support target model header.",
+            "call the endpoint without target_model=",
+        ),
+        (
+            "Inference Component Name header is required for endpoints to which you plan to deploy inference "
+            "components. Please include Inference Component Name header or consider using SageMaker models.",
+            "set inference_component= to",
+        ),
+        (
+            "Inference Component Name header is not allowed for endpoints to which you dont plan to deploy inference "
+            "components. Please remove the Inference Component Name header and try again.",
+            "call the endpoint without inference_component=",
+        ),
+    ],
+)
+def test_a_missing_or_needless_name_has_its_fix(messages: Messages, endpoint: Any, said: str, fix: str) -> None:
+    error = client_error(endpoint, "ValidationError", said)
+
+    assert f"; {fix}" in str(error)
+    messages.record("InvocationError", str(error))
+
+
 def service_errors() -> list[str]:
     model = Loader().load_service_model("sagemaker-runtime", "service-2")
     return [shape["shape"] for shape in model["operations"]["InvokeEndpoint"]["errors"]]

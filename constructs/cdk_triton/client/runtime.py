@@ -53,8 +53,17 @@ _NO_CAPACITY = "has no capacity to process this request"
 """In the ValidationError of an inference component without a copy ("Unlock cost savings with the new scale down to zero
 feature in SageMaker Inference", AWS Machine Learning Blog)."""
 
-_NO_DATA = "Failed to download model data"
-"""In the ValidationError of a target model that is not there (see `local.triton.responses`)."""
+_TARGETS = "such as text-0123456789.tar.gz; the outputs of the stack contain these names"
+_OF_VALIDATION = {
+    "Failed to download model data": f"set target_model= to the name of an archive that exists, {_TARGETS}",
+    "is missing a target model header": f"set target_model= to the name of an archive, {_TARGETS}",
+    "does not support target model header": "call the endpoint without target_model=, because it serves one model",
+    "Inference Component Name header is required": "set inference_component= to the name of a component",
+    "remove the Inference Component Name header": (
+        "call the endpoint without inference_component=, because it has no components"
+    ),
+}
+"""What to do about a ValidationError that has these words (see `local.triton.responses` for their sources)."""
 
 SERVICE_ERRORS: Mapping[str, tuple[type[InvocationError], str]] = {
     "InternalDependencyException": (InvocationError, _AGAIN),
@@ -232,11 +241,8 @@ def _from_service(error: ClientError, where: str, permission: str) -> Invocation
             "some minutes; otherwise raise the component's number of copies"
         )
     kind, fix = SERVICE_ERRORS.get(code, (InvocationError, "look the error up in the API reference of InvokeEndpoint"))
-    if code == "ValidationError" and _NO_DATA in message:
-        fix = (
-            "set target_model= to the name of an archive that exists, such as text-0123456789.tar.gz; the outputs of "
-            "the stack contain these names"
-        )
+    if code == "ValidationError":
+        fix = next((other for sign, other in _OF_VALIDATION.items() if sign in message), fix)
     if permission and code in _DENIED:
         fix = f"allow the caller {permission}"
     elif permission and code not in SERVICE_ERRORS:
