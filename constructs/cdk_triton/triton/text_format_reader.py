@@ -219,13 +219,13 @@ def repeated_keys(text: str, config: Message) -> Iterator[tuple[str, str]]:
 
 
 def _entries(message: Message) -> int:
-    """How many entries all maps of a message have, at any depth."""
+    """How many entries with a text as key all maps of a message have, at any depth."""
     count = 0
     for descriptor, value in message.ListFields():
         if descriptor.message_type is None:
             continue
         if descriptor.message_type.GetOptions().map_entry:
-            count += len(value)
+            count += sum(isinstance(key, str) and key != "" for key in value)
         else:
             count += sum(map(_entries, value if descriptor.is_repeated else (value,)))
     return count

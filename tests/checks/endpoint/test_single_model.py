@@ -12,7 +12,6 @@ from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from sample_repositories.sound import ENSEMBLE, PYTHON_MODEL
 
 if TYPE_CHECKING:
-    from cdk_triton.triton.repository import Mode
     from golden_messages import Messages, Place
     from sample_repositories import Change, Write
 
@@ -137,15 +136,23 @@ def test_the_directory_of_a_model_leads_to_the_repository_above(messages: Messag
     assert messages.of([finding]) == [("CT401", "config.pbtxt", "")]
 
 
-@pytest.mark.parametrize(("mode", "codes"), [("single", {"CT401"}), ("multi", {"CT506"})])
-def test_the_configuration_of_an_ensemble_that_lies_above_its_models_is_one_mistake(
-    messages: Messages, write: Write, mode: Mode, codes: set[str]
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"ensemble/config.pbtxt": None, "ensemble/1/.gitkeep": None}, id="moved"),
+        pytest.param({}, id="a copy"),
+        pytest.param({"config.pbtxt": 'backend: "python"', "1/model.py": PYTHON_MODEL}, id="with its version"),
+        pytest.param({"config.pbtxt": "backend"}, id="unreadable"),
+    ],
+)
+def test_a_configuration_above_other_models_is_one_mistake(
+    messages: Messages, write: Write, change: Mapping[str, Change]
 ) -> None:
     """Public report: server#2687."""
-    change: dict[str, Change] = {"config.pbtxt": ENSEMBLE, "ensemble/config.pbtxt": None, "ensemble/1/.gitkeep": None}
-    found = write(change).check(mode)
-    assert {each.code for each in found} == codes
-    messages.of(found)
+    repository = write({"config.pbtxt": ENSEMBLE, **change})
+    assert {each.code for each in repository.check("multi")} - {"CT101"} == {"CT506"}
+    found = [each for each in repository.check("single") if each.code != "CT101"]
+    assert messages.of(found) == [("CT401", "config.pbtxt", "")]
 
 
 def test_a_thousand_models_are_not_all_listed(messages: Messages, write: Write) -> None:

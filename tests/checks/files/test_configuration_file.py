@@ -210,6 +210,12 @@ WARM_UP = 'inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 zero_data: tr
     ("text", "fields"),
     [
         pytest.param(TWICE, ['parameters["a"]'], id="in a list, and with other quotes"),
+        pytest.param(f'{TWICE} parameters {{ value {{ string_value: "2" }} }}', ['parameters["a"]'], id="beside none"),
+        pytest.param(
+            f"{TWICE} dynamic_batching {{ priority_queue_policy {{ key: 1 value {{ max_queue_size: 2 }} }} }}",
+            ['parameters["a"]'],
+            id="beside a number",
+        ),
         pytest.param(TWICE.replace("'a'", "'A'"), [], id="another key"),
         pytest.param(TWICE.replace("'a'", "'a' 'b'"), [], id="a key of two strings"),
         pytest.param("#".join(TWICE.splitlines(keepends=True)), [], id="in a comment"),

@@ -52,9 +52,13 @@ def configuration_at_top(context: CheckContext) -> Iterator[Problem]:
         return
     if repository.hidden_models:
         (model,) = repository.models
-        name = (model.config.name if model.config is not None else "") or "ensemble"
-        beside = listed_in_quotes(repository.hidden_models)
-        fix = f"move it into a directory beside {beside}, for example to {name}/{CONFIG_NAME}"
+        name = model.config.name if model.config is not None else ""
+        moved = "it and the version directories" if model.versions else "it"
+        fix = f"move {moved} into a directory of its own beside {listed_in_quotes(repository.hidden_models)}"
+        if name in repository.model_directories:
+            fix = f"remove it if it is a copy of {name}/{CONFIG_NAME}, or {fix}"
+        elif name and "/" not in name:
+            fix = f"{fix}, here {name}"
     elif (above := repository_above(repository)) is not None:
         fix = f"name the directory above, which has more models: {above}"
     else:

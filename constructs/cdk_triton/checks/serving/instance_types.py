@@ -50,17 +50,21 @@ def gpu_beyond_instance(part: Part[ModelInstanceGroup]) -> Iterator[Problem]:
     platform, environment = context.platform, context.environment
     if platform is None or group.kind not in (group.KIND_GPU, group.KIND_AUTO) or any(gpu < 0 for gpu in group.gpus):
         return  # the latter are reported by CT270 and CT271
-    count, has = platform.gpu_count, f"{platform.instance_type} has {_gpus(platform.gpu_count)}"
+    count = platform.gpu_count
+    has = f"{platform.instance_type} has {_gpus(count)}, numbered from 0"
     fix = "remove gpus to use every GPU, or list only GPUs that the instance type has"
     devices = environment.variables.get(_VISIBLE_DEVICES) if environment is not None else None
     if devices is not None and not has_token(devices) and (visible := _visible(devices, count)) < count:
         has = f"{_VISIBLE_DEVICES}={devices} leaves {_gpus(visible)} of {platform.instance_type}"
-        count, fix = visible, f"remove {_VISIBLE_DEVICES} from the container's environment, or number its GPUs from 0"
+        fix = f"remove {_VISIBLE_DEVICES} from the container's environment"
+        if visible:
+            has, fix = f"{has}, numbered from 0", f"list only numbers below {visible} in gpus, or {fix}"
+        count = visible
     for position, gpu in enumerate(group.gpus):
         if gpu >= count:
             yield part.unloadable(
                 f"gpus[{position}]",
-                f"gpus lists {gpu}, but {has}, numbered from 0",
+                f"gpus lists {gpu}, but {has}",
                 no_such_gpu(part, gpu),
                 fix,
             )
