@@ -137,7 +137,7 @@ def test_all_outputs_come_in_the_format_of_the_request(client: TritonClient, bin
 def test_the_servers_own_words_reach_the_caller(
     client: TritonClient, name: str, outputs: list[str] | None, words: str
 ) -> None:
-    with pytest.raises(ModelError, match=f"{words}.*; use the names in config.pbtxt") as caught:
+    with pytest.raises(ModelError, match=f"{words}.*; give the inputs and outputs that config.pbtxt has") as caught:
         client.infer({name: np.zeros((1, 1), np.float32)}, outputs=outputs, target_model="echo.tar.gz")
     assert caught.value.status == 400
     assert not caught.value.original_message.startswith("{")

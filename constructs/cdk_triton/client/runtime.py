@@ -95,9 +95,12 @@ _GENERATES = (
     "call generate() or stream() instead of infer() if the container has the inference_type 'generate' or "
     "'generate_stream'"
 )
-_EXACT_NAMES = "use the names in config.pbtxt, whose case counts; client.for_repository(…) checks them before it sends"
+_OWN_NAMES = (
+    "give the inputs and outputs that config.pbtxt has, by their names, whose case counts; client.for_repository(…) "
+    "checks them before it sends"
+)
 _OF_WORDS = {
-    **dict.fromkeys(("unexpected inference input", "unexpected inference output", " inputs but got "), _EXACT_NAMES),
+    **dict.fromkeys(("unexpected inference input", "unexpected inference output", " inputs for model '"), _OWN_NAMES),
     "parameter 'inputs' has invalid type": _GENERATES,
     "The document root must not be followed by other values": _GENERATES,
     "attempt to access non-existing object member 'inputs'": (

@@ -138,6 +138,14 @@ def test_cuda_numbers_the_visible_gpus_from_0(
     assert found == [("CT610", "model/config.pbtxt", "instance_group[0].gpus[0]")] * (not is_there)
 
 
+def test_only_visible_gpus_have_instances(write: Write) -> None:
+    repository = write(python_model("instance_group { kind: KIND_GPU count: 20 }"), base={})
+    for devices, codes in (("0", set[str]()), ("0,1,2,3", {"CT621"})):
+        environment = ContainerEnvironment(variables={"CUDA_VISIBLE_DEVICES": devices})
+        found = repository.check(platform=platform("ml.g5.12xlarge"), environment=environment)
+        assert {each.code for each in found} == codes
+
+
 @pytest.mark.parametrize("more", [0, 1])
 @pytest.mark.parametrize(
     ("release", "size", "fit"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from cdk_triton._tokens import has_token
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.configured import ConfiguredModel, configured, has_argument
 from cdk_triton.checks.derived.releases import is_within
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SIGNALS",
     "SOUND_SINCE",
+    "VISIBLE_DEVICES",
     "breaks_ordering",
     "control_inputs",
     "effective_policies",
@@ -32,7 +35,11 @@ __all__ = [
     "sequence_models",
     "sequence_rule",
     "signals",
+    "visible_gpus",
 ]
+
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+"""The variable with the GPUs that a CUDA program sees, and numbers from 0."""
 
 SOUND_SINCE = "26.11"  # the notes of 2.75.0
 """The release whose dynamic batcher and response cache work together."""
@@ -108,6 +115,26 @@ def said_group(group: Part[ModelInstanceGroup]) -> str:
     """An instance group in the server's words; the server generates a name for a group without one."""
     model = group.owner.said_name
     return f"instance group {group.message.name or f'{model}_{group.index}'} of model {model}"
+
+
+def visible_gpus(context: CheckContext) -> int:
+    """How many GPUs the server has: those of the instance that `CUDA_VISIBLE_DEVICES` leaves; 1 without a platform.
+
+    A device is a number or the beginning of a UUID, and those behind a number without a GPU do not count. Source:
+    https://docs.nvidia.com/deploy/topics/topic_5_2_1.html, and "CUDA Environment Variables" in NVIDIA's CUDA
+    programming guide.
+    """
+    count = context.platform.gpu_count if context.platform is not None else 1
+    variables = context.environment.variables if context.environment is not None else {}
+    devices = variables.get(VISIBLE_DEVICES)
+    if context.platform is None or devices is None or has_token(devices):
+        return count
+    exist = (_exists(device.strip(), count) for device in devices.split(","))
+    return min(count, len(list(takewhile(bool, exist))))
+
+
+def _exists(device: str, count: int) -> bool:
+    return int(device) < count if device.isdecimal() else device[:1] not in ("", "-")
 
 
 def no_such_gpu(group: Part[ModelInstanceGroup], gpu: int) -> str:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import takewhile
 
-from cdk_triton._tokens import has_token
 from cdk_triton._wording import listed
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import backend_files
 from cdk_triton.checks.derived.configured import ConfiguredModel, Part, model_rule
-from cdk_triton.checks.derived.scheduling import instance_group_rule, no_such_gpu
+from cdk_triton.checks.derived.scheduling import VISIBLE_DEVICES, instance_group_rule, no_such_gpu, visible_gpus
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model import Model
 from cdk_triton.triton.schema import ModelInstanceGroup
 from cdk_triton.triton.shared_memory import CONTAINER_BYTES, python_instances, start_bytes
-
-_VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 @instance_group_rule(
@@ -50,16 +46,15 @@ def gpu_beyond_instance(part: Part[ModelInstanceGroup]) -> Iterator[Problem]:
     platform, environment = context.platform, context.environment
     if platform is None or group.kind not in (group.KIND_GPU, group.KIND_AUTO) or any(gpu < 0 for gpu in group.gpus):
         return  # the latter are reported by CT270 and CT271
-    count = platform.gpu_count
+    count = visible_gpus(context)
     has = f"{platform.instance_type} has {_gpus(count)}, numbered from 0"
     fix = "remove gpus to use every GPU, or list only GPUs that the instance type has"
-    devices = environment.variables.get(_VISIBLE_DEVICES) if environment is not None else None
-    if devices is not None and not has_token(devices) and (visible := _visible(devices, count)) < count:
-        has = f"{_VISIBLE_DEVICES}={devices} leaves {_gpus(visible)} of {platform.instance_type}"
-        fix = f"remove {_VISIBLE_DEVICES} from the container's environment"
-        if visible:
-            has, fix = f"{has}, numbered from 0", f"list only numbers below {visible} in gpus, or {fix}"
-        count = visible
+    if environment is not None and count < platform.gpu_count:
+        devices = environment.variables[VISIBLE_DEVICES]
+        has = f"{VISIBLE_DEVICES}={devices} leaves {_gpus(count)} of {platform.instance_type}"
+        fix = f"remove {VISIBLE_DEVICES} from the container's environment"
+        if count:
+            has, fix = f"{has}, numbered from 0", f"list only numbers below {count} in gpus, or {fix}"
     for position, gpu in enumerate(group.gpus):
         if gpu >= count:
             yield part.unloadable(
@@ -145,7 +140,7 @@ def dali_on_several_gpus(context: CheckContext) -> Iterator[Problem]:
         backend: "dali"
         instance_group { kind: KIND_GPU gpus: 0 }
     """
-    count = _gpu_count(context)
+    count = visible_gpus(context)
     for model in context.loaded_models:
         if model.backend_name == "dali" and len(used := _gpus_of(model, count)) > 1 and context.platform is not None:
             yield Problem(
@@ -221,7 +216,7 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
         one archive. `TritonMultiModel` adds up its ensembles, and warns with `cdk-triton:SharedMemory`.
     """
     each = start_bytes(context.environment, context.release)
-    count = _gpu_count(context)
+    count = visible_gpus(context)
     instances = {model.name: n for model in context.loaded_models if (n := python_instances(model, count))}
     has_versions = any(len(model.served_versions) > 1 for model in context.loaded_models if model.name in instances)
     total = sum(instances.values())
@@ -245,23 +240,6 @@ def _smaller(instances: int, each: int, least: int, *, has_versions: bool) -> st
     if share < each:
         fixes.append(f"lower shm_default_byte_size in the container's environment to {share:,}")
     return ", or ".join(fixes)
-
-
-def _gpu_count(context: CheckContext) -> int:
-    return context.platform.gpu_count if context.platform is not None else 1
-
-
-def _visible(devices: str, count: int) -> int:
-    """How many of `count` GPUs a value of `CUDA_VISIBLE_DEVICES` leaves: those before the first number without a GPU.
-
-    Source: https://docs.nvidia.com/deploy/topics/topic_5_2_1.html, and "CUDA Environment Variables" in NVIDIA's CUDA
-    programming guide. A device is a number or the beginning of a UUID.
-    """
-    return len(list(takewhile(lambda device: _exists(device.strip(), count), devices.split(","))))
-
-
-def _exists(device: str, count: int) -> bool:
-    return int(device) < count if device.isdecimal() else device[:1] not in ("", "-")
 
 
 def _gpus(count: int) -> str:

@@ -39,7 +39,7 @@ TRUST_ERROR: Final = "cdk-triton:RoleNotTrusted"
 
 
 def require_trust_in_sagemaker(scope: IConstruct, role: iam.IRole) -> None:
-    """Make the synthesis fail if SageMaker is not allowed to assume a role of this app.
+    """Let the app have an error if SageMaker is not allowed to assume a role of this app.
 
     SageMaker assumes the execution role of a model as `sagemaker.amazonaws.com` ("How to use SageMaker AI execution
     roles" in its developer guide). The trust policy is read at the end, because the app may still add to it. The trust

@@ -267,7 +267,7 @@ class TritonMultiModel(ServedModel):
     def grant_read_catalogue(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to read the catalogue of published ensembles, and nothing else of the store.
 
-        Without a publisher, there is no catalogue, so the synthesis fails.
+        Without a publisher, there is no catalogue, so `cdk synth` reports an error.
         """
         require_publisher(
             self,

@@ -81,7 +81,10 @@ def report_errors(construct: IConstruct, errors: Sequence[tuple[str, str]]) -> b
 
 
 def report_late_error(construct: IConstruct, code: str, sentence: str, holds: Callable[[], bool]) -> None:
-    """Attach an error unless a condition holds at the end of the app, when nothing can be added any more."""
+    """Attach an error unless a condition holds at the end of the app, when nothing can be added any more.
+
+    The error stays if the app changes after its first synthesis.
+    """
 
     def errors() -> list[str]:
         if holds():

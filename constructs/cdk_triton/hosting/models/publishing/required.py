@@ -1,4 +1,4 @@
-"""Makes the synthesis fail where something needs a publisher, which may be added after it."""
+"""Reports an error where something needs a publisher, which may be added after it."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ PUBLISHER_ERROR = "cdk-triton:NoPublisher"
 
 
 def require_publisher(construct: IConstruct, models: Sequence[TritonMultiModel], sentence: str) -> None:
-    """Let the synthesis fail with a sentence if none of the models has a publisher by then."""
+    """Report an error if none of the models has a publisher by then."""
     report_late_error(construct, PUBLISHER_ERROR, sentence, lambda: any(model._has_publisher for model in models))
