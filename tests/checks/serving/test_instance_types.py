@@ -126,6 +126,7 @@ def test_instances(
         pytest.param("3,7,0", 1, False, id="behind a GPU that there is not"),
         pytest.param("GPU-8932f937,GPU-a1", 1, True, id="UUIDs"),
         pytest.param("-1", 0, False, id="none"),
+        pytest.param("", 0, False, id="an empty list"),
         pytest.param("${Token[TOKEN.1]}", 3, True, id="not known at synth"),
     ],
 )

@@ -202,6 +202,12 @@ ID = "data_type: TYPE_{}"
             id="arguments in another order",
         ),
         pytest.param(
+            f"max_batch_size: 8 {tensor('x')} {tensor('s__0')} {Y} sequence_batching {{}}",
+            None,
+            [("CT850", CONFIG, "input[0].name")],
+            id="the place of an argument that another name has",
+        ),
+        pytest.param(
             f"max_batch_size: 8 {tensor('words')} {Y} sequence_batching {{ {control('READY')} }}",
             None,
             [("CT849", CONFIG, "{control}"), ("CT850", CONFIG, "input[0].name")],

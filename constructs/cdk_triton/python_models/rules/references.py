@@ -86,8 +86,8 @@ def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
     properties that `add_input` and `add_output` reject.
 
     The rule also reports a method that the requests of `execute` do not have, at least not in the given release. For
-    example, only a tensor has `as_numpy`, and a request has `is_cancelled` from 23.10 on. So do parameters of requests
-    depend on the release: `exec(decoupled=True)` came with 23.03.
+    example, only a tensor has `as_numpy`, and a request has `is_cancelled` from 23.10 on. The parameters of requests
+    and responses depend on the release too: `exec(decoupled=True)` came with 23.03.
 
     `InferenceRequest` requires `inputs`, `requested_output_names` and `model_name`.
 

@@ -200,16 +200,17 @@ def _indexed_inputs(each: ConfiguredModel) -> dict[str, str]:
 
 def _indexed(names: Sequence[str], arguments: Sequence[str] = ()) -> dict[str, str]:
     """A name with an index for each name: the index in it, that of the argument of this name, or the next free one."""
-    stems = [name.partition("__")[0] for name in names]
-    places = [
-        arguments.index(stem) if index_in(name) is None and stem in arguments else index_in(name)
-        for name, stem in zip(names, stems, strict=True)
-    ]
-    free = (index for index in count() if index not in places)
-    return {
-        name: f"{stem}__{next(free) if place is None else place}"
-        for name, stem, place in zip(names, stems, places, strict=True)
-    }
+    places = {name: index_in(name) for name in names}
+    for name in names:
+        place = arguments.index(_stem(name)) if _stem(name) in arguments else None
+        if places[name] is None and place not in places.values():
+            places[name] = place
+    free = (index for index in count() if index not in places.values())
+    return {name: f"{_stem(name)}__{next(free) if place is None else place}" for name, place in places.items()}
+
+
+def _stem(name: str) -> str:
+    return name.partition("__")[0]
 
 
 @per_check
