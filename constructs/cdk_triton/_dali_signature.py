@@ -157,6 +157,7 @@ def signature_faults(
         max_batch_size: that of `config.pbtxt`; 0 also if it has none.
     """
     names = {tensor.name: tensor for tensor in found.inputs}
+    unlisted = [name for name in names if name not in {entry["name"] for entry in inputs}]
     for index, entry in enumerate(inputs):
         if entry["name"] not in names:
             there = ", ".join(map(repr, names)) or "none"
@@ -164,8 +165,7 @@ def signature_faults(
                 f"input[{index}].name",
                 entry["name"],
                 f"config.pbtxt has the input {entry['name']!r}, but the pipeline does not (its inputs: {there})",
-                "use the external_source of this name for an output, because DALI drops one that no output needs, or "
-                f"remove the input from config.pbtxt{_unnamed(names)}",
+                _fix_of_name(entry["name"], unlisted),
             )
     for name in sorted(set(names) - {entry["name"] for entry in inputs}) if inputs else ():
         missing = _missing(names[name])
@@ -199,6 +199,24 @@ def _missing(tensor: PipelineTensor, data_type: str = _NO_TYPE, dims: Sequence[i
     if tensor.data_type is None and data_type == _NO_TYPE:
         return "data_type"
     return "dims" if tensor.ndim is None and not dims else ""
+
+
+def _fix_of_name(name: str, unlisted: Sequence[str]) -> str:
+    """What to do about an input of `config.pbtxt` that the pipeline lacks.
+
+    Args:
+        name: the input.
+        unlisted: the inputs of the pipeline that `config.pbtxt` lacks, one of which is probably meant.
+    """
+    if not unlisted:
+        return (
+            "use the external_source of this name for an output, because DALI drops one that no output needs, or "
+            "remove the input from config.pbtxt"
+        )
+    named = [each for each in unlisted if not _unnamed([each])]
+    renamed = f"write the name {' or '.join(map(repr, named))} in config.pbtxt, or " if named else ""
+    without = "" if len(named) == len(unlisted) else ", and omit source=… there"
+    return f"{renamed}write name={name!r} in the external_source that is meant{without}"
 
 
 def _unnamed(names: Iterable[str]) -> str:
