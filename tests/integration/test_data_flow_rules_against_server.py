@@ -212,7 +212,7 @@ LOADED: Mapping[str, tuple[set[str], Files]] = {
         {"CT344"},
         {
             **ensemble(BATCH + tensor("input", "IN", dims="-1", more="allow_ragged_batch: true") + OUT),
-            **python(BATCH + tensor("input", "IN", dims="-1") + OUT),
+            **python(BATCH + tensor("input", "IN", dims="-1") + OUT + "dynamic_batching {}\n"),
         },
     ),
     "the ensemble's reshape, and the model's dims": (

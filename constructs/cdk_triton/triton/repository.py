@@ -28,6 +28,7 @@ from cdk_triton.triton.model import CONFIG_NAME, Model, read_model
 from cdk_triton.triton.rehearsal import Rehearsal
 from cdk_triton.triton.repository_settings import RepositorySettings, read_settings
 from cdk_triton.triton.tree import RepositoryFile, Tree, read_tree
+from cdk_triton.triton.versions import is_version_name
 
 if TYPE_CHECKING:
     from cdk_triton.checks import Report
@@ -199,7 +200,8 @@ class ModelRepository:
         if CONFIG_NAME not in self.model_directories:
             return ()
         paths = (file.path.parts for file in self.files)
-        return tuple(sorted(path[0] for path in paths if len(path) == 2 and path[1] == CONFIG_NAME))
+        names = {path[0] for path in paths if len(path) == 2 and path[1] == CONFIG_NAME}
+        return tuple(sorted(name for name in names if not is_version_name(name)))
 
     def model(self, name: str) -> Model | None:
         """The model of that name, or None."""

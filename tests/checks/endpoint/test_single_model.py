@@ -130,10 +130,12 @@ def test_a_model_that_an_argument_loads(messages: Messages, write: Write) -> Non
 
 
 def test_the_directory_of_a_model_leads_to_the_repository_above(messages: Messages, write: Write) -> None:
-    root = write({}).root
-    (finding,) = ModelRepository.from_directory(root / "bert").check()
-    assert finding.fix.endswith(f": {root}")
-    assert messages.of([finding]) == [("CT401", "config.pbtxt", "")]
+    root = write({"bert/1/config.pbtxt": "", "ensemble/backup/config.pbtxt": ""}).root
+    for model in ("bert", "ensemble"):
+        found = ModelRepository.from_directory(root / model).check()
+        (finding,) = (each for each in found if each.code == "CT401")
+        assert finding.fix.endswith(f": {root}")
+        assert messages.of([finding]) == [("CT401", "config.pbtxt", "")]
 
 
 @pytest.mark.parametrize(

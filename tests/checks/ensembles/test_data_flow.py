@@ -11,6 +11,7 @@ from sample_repositories.one_step import COMPLETED_PY, IN, OUT, RUN, ensemble, p
 
 BATCH = "max_batch_size: 8\n"
 VARIABLE = tensor("input", "IN", dims="-1")
+BATCHER = "dynamic_batching {}\n"
 RAGGED = tensor("input", "IN", dims="-1", more="allow_ragged_batch: true")
 
 if TYPE_CHECKING:
@@ -184,10 +185,14 @@ def said_of(repository: ModelRepository) -> list[Finding]:
             id="batches of one",
         ),
         pytest.param(
-            ensemble(BATCH + RAGGED + OUT) | python(BATCH + VARIABLE + OUT),
+            ensemble(BATCH + RAGGED + OUT) | python(BATCH + VARIABLE + OUT + BATCHER),
             [("CT344", "pipeline/config.pbtxt", "input[0].allow_ragged_batch")],
             id="CT344 ragged batches of an ensemble",
         ),
+        pytest.param(
+            ensemble(BATCH + RAGGED + OUT) | python(BATCH + VARIABLE + OUT), [], id="a model that joins no requests"
+        ),
+        pytest.param(ensemble(BATCH + RAGGED + OUT) | python(BATCH + IN + OUT + BATCHER), [], id="fixed dims"),
         pytest.param(ensemble(BATCH + RAGGED + OUT) | python(BATCH + RAGGED + OUT), [], id="ragged batches of both"),
         pytest.param(ensemble(BATCH + VARIABLE + OUT) | python(BATCH + RAGGED + OUT), [], id="of the model"),
         pytest.param(

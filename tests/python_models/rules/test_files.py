@@ -232,6 +232,10 @@ MAYBE = {
     "elsewhere in the model": "open(Path(__file__).parent / 'labels.txt')",
     "of another model": "open(Path(__file__).parent.parent.parent / 'bert' / 'made.txt')",
     "downloaded": "from helpers import download\ndownload()\nopen(Path(__file__).parent / 'made.txt')",
+    "downloaded by a library": (
+        "AutoTokenizer.from_pretrained('org/name', cache_dir=Path(__file__).parent)\n"
+        "open(Path(__file__).parent / 'made.txt')"
+    ),
     "written": "open(Path(__file__).parent / 'made.txt', 'w')\nopen(Path(__file__).parent / 'made.txt')",
     "tested": "if os.path.exists('made.txt'):\n    open(Path(__file__).parent / 'made.txt')",
     "tried": "try:\n    open(Path(__file__).parent / 'made.txt')\nexcept OSError: ...",

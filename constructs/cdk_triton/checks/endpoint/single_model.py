@@ -50,7 +50,9 @@ def configuration_at_top(context: CheckContext) -> Iterator[Problem]:
     repository = context.repository
     if CONFIG_NAME not in repository.model_directories:
         return
-    if repository.hidden_models:
+    if (above := repository_above(repository)) is not None:
+        fix = f"name the directory above, which has more models: {above}"
+    elif repository.hidden_models:
         (model,) = repository.models
         name = model.config.name if model.config is not None else ""
         moved = "it and the version directories" if model.versions else "it"
@@ -59,8 +61,6 @@ def configuration_at_top(context: CheckContext) -> Iterator[Problem]:
             fix = f"remove it if it is a copy of {name}/{CONFIG_NAME}, or {fix}"
         elif name and "/" not in name:
             fix = f"{fix}, here {name}"
-    elif (above := repository_above(repository)) is not None:
-        fix = f"name the directory above, which has more models: {above}"
     else:
         file = f"{repository.name}/{CONFIG_NAME}"
         fix = (

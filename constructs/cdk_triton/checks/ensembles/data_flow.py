@@ -19,6 +19,7 @@ from cdk_triton.checks.derived.configured import ConfiguredModel, ensemble_rule
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import ModelConfig
 
 _ENSEMBLE_UTILS = "src/ensemble_scheduler/ensemble_utils.cc"
 
@@ -295,7 +296,7 @@ def batch_for_single_items(context: CheckContext) -> Iterator[Problem]:
 def ragged_ensemble(each: ConfiguredModel) -> Iterator[Problem]:
     """An ensemble's input has `allow_ragged_batch`, and the input of the model that reads it does not.
 
-    Only the scheduler that joins requests to a batch reads `allow_ragged_batch`, and an ensemble joins no requests. So
+    The scheduler and the backend of a model read `allow_ragged_batch` of this model, and an ensemble has neither. So
     the server joins only requests with equal shapes to a batch of the model. If the model accepts [ragged
     batches](https://github.com/triton-inference-server/server/blob/main/docs/user_guide/ragged_batching.md), write
     `allow_ragged_batch` into its configuration.
@@ -331,7 +332,8 @@ def ragged_ensemble(each: ConfiguredModel) -> Iterator[Problem]:
         dynamic_batching { }
 
     Limits:
-        The rule skips an input that another ensemble reads, and one that any of its models accepts as ragged.
+        The rule skips an input that another ensemble reads, one that any of its models accepts as ragged, and models
+        whose configuration has no batcher, because they get single requests only.
     """
     runs = [run for run in run_steps(each.context) if run.ensemble.name == each.name]
     for index, tensor in enumerate(each.config.input):
@@ -339,7 +341,10 @@ def ragged_ensemble(each: ConfiguredModel) -> Iterator[Problem]:
             (run.runs, given)
             for run in runs
             for given in run.runs.config.input
-            if tensor.allow_ragged_batch and -1 in given.dims and run.step.input_map.get(given.name) == tensor.name
+            if tensor.allow_ragged_batch
+            and -1 in given.dims
+            and _joins_requests(run.runs.config)
+            and run.step.input_map.get(given.name) == tensor.name
         ]
         if not readers or any(given.allow_ragged_batch or model.model.is_ensemble for model, given in readers):
             continue
@@ -351,6 +356,10 @@ def ragged_ensemble(each: ConfiguredModel) -> Iterator[Problem]:
             f"write allow_ragged_batch: true for the input {given.name!r} of {model.name!r} if it takes ragged "
             "batches, and remove it here",
         )
+
+
+def _joins_requests(config: ModelConfig) -> bool:
+    return config.max_batch_size > 1 and (config.HasField("dynamic_batching") or config.HasField("sequence_batching"))
 
 
 def _text(shape: tuple[int, ...]) -> str:

@@ -167,7 +167,7 @@ def _above(path: str | None) -> str | None:
 
 def _names(node: ast.AST) -> tuple[str, ...]:
     match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name) | ast.keyword(arg=str(name)):
             return (name,)
     return ()
 
