@@ -69,7 +69,8 @@ def _newest_model_file(directory: Path) -> Path:
     file = next((each for each in found if each.is_file()), None)
     if file is None:
         raise _unusable(
-            f"{directory} has neither {CONFIG_NAME} nor a version with model.onnx or model.py; name the model's file"
+            f"{directory} has neither {CONFIG_NAME} nor a version with model.onnx or model.py; write its "
+            f"{CONFIG_NAME}, or name the file of an ONNX or Python model"
         )
     return file
 
