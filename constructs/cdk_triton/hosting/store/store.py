@@ -88,9 +88,8 @@ class TritonArtifactStore(Construct):
     archives that it needs. If the handler's role listed exact names, each deployment would change the role, and use it
     before IAM has propagated the change. A few hundred names would also exceed the size limits of a role's policies.
 
-    A store with `promotes_from` neither packs nor builds, but copies the complete archives of the source store, those
-    with a manifest, byte for byte. It rejects a deployment of any other archive, unless the archive is already in the
-    store.
+    A store with `promotes_from` neither packs nor builds, but copies complete archives (with a manifest) byte for byte
+    from the source store. It rejects a deployment of any other archive, unless the archive is already in the store.
 
     Attributes:
         bucket: the bucket.
