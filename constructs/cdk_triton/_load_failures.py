@@ -49,6 +49,8 @@ _ESCAPES: Final = {"\\n": "\n", '\\"': '"', "\\\\": "\\", "\\t": "\t", "\\r": "\
 _REPOSITORY: Final = re.compile(r"(?P<directory>/[^'\n]*?)/?::")
 """The server writes the directory of a repository before a model's name: `/opt/ml/models/<hash>/model::text`."""
 _QUOTED_LINES: Final = 3
+_STACK: Final = re.compile(r" *\d+# ")
+"""A line of what the server prints of its own stack when it crashes."""
 _MISSING: Final = re.compile(r"ModuleNotFoundError: No module named '(?P<module>\w+(?:\.\w+)*)'")
 _TAG: Final = re.compile(r"\.cpython-3(?P<minor>\d+)-")
 """In the name of a module in C: the one Python that can import it (PEP 3149)."""
@@ -78,7 +80,7 @@ def load_failures(printed: str, repository: Path) -> str:
         causes = {model: f"{reason}: {faults[0].rstrip('.')}" for model, reason in causes.items()}
     if causes:
         return "; ".join(f"model '{model}' does not load: {reason}" for model, reason in causes.items())
-    last = errors or [line for line in printed.splitlines() if line.strip()]
+    last = errors or [line for line in printed.splitlines() if line.strip() and not _STACK.match(line)]
     return "; ".join(_short(line, repository) for line in last[-_QUOTED_LINES:])
 
 

@@ -60,5 +60,8 @@ def test_a_repository_without_recipes_answers_as_recorded(
     """Those with recipes are rehearsed by the deployments of the example app."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     repository = ModelRepository.from_directory(model_assets / name)
-    found = rehearse_or_say_why(repository, "multi" if mode == "multi" else "single", ContainerEnvironment())
+    for _ in range(2):
+        found = rehearse_or_say_why(repository, "multi" if mode == "multi" else "single", ContainerEnvironment())
+        if "lock_exception" not in (found.reason or ""):
+            break  # the server of 24.10 ends by this now and then on a busy machine
     assert (found.reason, len(found.requests)) == (None, 1)

@@ -162,7 +162,7 @@ DOCTOR: Final = Page(
         "the repository `sagemaker-tritonserver` of SageMaker's account in the region": (
             "arn:aws:ecr:us-east-1:763104351884:repository/sagemaker-tritonserver",
         ),
-        "the stacks of the app, and those that use its store": _stacks("*"),
+        "the stacks of the app, those that use its store, and those that import its exports": _stacks("*"),
         "the endpoints that the app names but has not deployed yet": _of_sagemaker("endpoint"),
         "the rehearsals that passed, `artifacts/*/rehearsals/*` of every store of the region": (
             "arn:aws:s3:::*-bucket-*/artifacts/*/rehearsals/*",

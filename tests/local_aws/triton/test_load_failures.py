@@ -118,6 +118,10 @@ def test_a_name_that_no_module_can_have_is_quoted(tmp_path: Path, name: str) -> 
 def test_a_server_that_reports_no_cause_is_quoted() -> None:
     assert load_failures("starting\nterminate called\n\n", Path("/models")) == "starting; terminate called"
     assert load_failures("", Path("/models")) == ""
+    crashed = (
+        "starting\nterminate called\n  what():  lock\nSignal (6) received.\n 0# 0x0 in tritonserver\n10# abort in l\n"
+    )
+    assert load_failures(crashed, Path("/models")) == "terminate called; what(): lock; Signal (6) received"
 
 
 def test_each_model_at_fault_is_named_once() -> None:
