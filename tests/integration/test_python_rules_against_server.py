@@ -1,9 +1,9 @@
 """The rules of Python models before NVIDIA's own Python backend, that of nvidia-pytriton.
 
-They are CT140 to CT146, CT160 to CT166, CT169, CT175, CT176, CT178, CT181, CT183, CT184, CT191 and CT192. The
-backend is that of 24.10 with Python 3.11. It has a shell, and decodes paths as ASCII whatever the locale. The
-repositories are checked without a platform. So CT164 is seen as CT165. CT141 and CT160 depend on the Python. CT180 is a
-warning about lines that may never run.
+They are CT140 to CT144, CT146, CT160 to CT163, CT166, CT169, CT175, CT176, CT181, CT183, CT184, CT186, CT191 and CT192.
+The backend is that of 24.10 with Python 3.11. The repositories are checked without a platform, unless the release
+decides. CT141 and CT160 depend on the Python. CT180 is a warning about lines that may never run. The names of files and
+models have a file of their own.
 """
 
 from __future__ import annotations
@@ -14,19 +14,11 @@ from pathlib import Path
 import pytest
 
 from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.triton import ModelRepository
+from judging.python_models import CLASS, EXECUTE, PYTHON, SOURCE, Files, model, named, write
 from judging.server import Judge
 
-PYTHON = """
-backend: "python"
-input { name: "IN" data_type: TYPE_FP32 dims: 1 }
-output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
-"""
-CLASS = "class TritonPythonModel:\n"
-EXECUTE = "    def execute(self, requests): return []\n"
 INITIALIZE = "    def initialize(self): pass\n"
 COMPLETE = "    @staticmethod\n    def auto_complete_config(c):\n        "
-SOURCE = CLASS + EXECUTE
 READS = "import json\nfrom pathlib import Path\n"
 UTILS = "import triton_python_backend_utils as pb_utils\n"
 REQUEST = "pb_utils.InferenceRequest(model_name='model', model_version=1, requested_output_names=[], inputs=list())"
@@ -34,24 +26,6 @@ ASKS = f"""
     def ask(self): {REQUEST}.exec()
     async def wait(self): await {REQUEST}.async_exec()
     def """
-
-Files = Mapping[str, str]
-
-
-def write(root: Path, files: Files) -> ModelRepository:
-    for name, content in {"config.pbtxt": PYTHON, "1/model.py": SOURCE, **files}.items():
-        (root / "model" / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / "model" / name).write_text(content)
-    return ModelRepository.from_directory(root)
-
-
-def model(source: str, **others: str) -> Files:
-    return {"1/model.py": source, **others}
-
-
-def named(file: str, place: str | None = None) -> Files:
-    return {"config.pbtxt": f"{PYTHON} default_model_filename: '{file}'", f"1/{place or file}": SOURCE}
-
 
 OWN_UTILS = "triton_python_backend_utils.py"
 NEEDED_UTILS = "def deserialize_bytes_tensor(x): ...\ndef serialize_byte_tensor(x): ...\n"
@@ -424,32 +398,3 @@ def test_the_python_backend_loads_what_is_no_error(tmp_path: Path, python_judge:
     assert repository.check() == ()
     verdict = python_judge(repository.root, ["model"])
     assert verdict.loaded, verdict.said
-
-
-@pytest.mark.parametrize("file", ["1/queue.py", "queue.py", "1/numpy.py"])
-def test_the_standard_library_hides_a_module(tmp_path: Path, python_judge: Judge, file: str) -> None:
-    source = f"import {Path(file).stem} as found\nassert not hasattr(found, 'OWN')\n{SOURCE}"
-    repository = write(tmp_path / "repository", model(source, **{file: "OWN = 1"}))
-    assert [finding.code for finding in repository.check()] == ["CT178"]
-    verdict = python_judge(repository.root, ["model"])
-    assert verdict.loaded, verdict.said
-
-
-@pytest.mark.parametrize("file", ["a b.py", "a$b.py", "a{b,c}.py", "a;b.py", "a(b).py", "modèle.py"])
-def test_a_path_of_some_releases_is_none_of_this_one(
-    tmp_path: Path, python_judge: Judge, monkeypatch: pytest.MonkeyPatch, file: str
-) -> None:
-    monkeypatch.setattr("judging.server.PATIENCE", 3.0)
-    repository = write(tmp_path / "repository", named(file))
-    assert [finding.code for finding in repository.check()] == ["CT165"]
-    assert not python_judge(repository.root, ["model"]).loaded
-
-
-@pytest.mark.parametrize("name", ["#model", "{a,b}", "a{1..2}"])
-def test_a_name_of_no_release(tmp_path: Path, python_judge: Judge, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr("judging.server.PATIENCE", 3.0)
-    write(tmp_path / "repository", {})
-    (tmp_path / "repository/model").rename(tmp_path / "repository" / name)
-    repository = ModelRepository.from_directory(tmp_path / "repository")
-    assert [finding.code for finding in repository.check()] == ["CT145"]
-    assert not python_judge(repository.root, [name]).loaded

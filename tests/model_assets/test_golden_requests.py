@@ -60,8 +60,8 @@ def test_a_repository_without_recipes_answers_as_recorded(
     """Those with recipes are rehearsed by the deployments of the example app."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     repository = ModelRepository.from_directory(model_assets / name)
-    for _ in range(2):
+    for _ in range(2):  # on a busy machine, the server of 24.10 ends by a lock_exception now and then
         found = rehearse_or_say_why(repository, "multi" if mode == "multi" else "single", ContainerEnvironment())
         if "lock_exception" not in (found.reason or ""):
-            break  # the server of 24.10 ends by this now and then on a busy machine
+            break
     assert (found.reason, len(found.requests)) == (None, 1)

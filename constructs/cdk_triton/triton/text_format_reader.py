@@ -209,7 +209,7 @@ def repeated_keys(text: str, config: Message) -> Iterator[tuple[str, str]]:
         text: a valid configuration.
         config: the same, parsed; its maps keep one entry of each key.
     """
-    if len(_KEY.findall(text)) == _entries(config):
+    if len(_KEY.findall(text)) == _text_keys(config):
         return  # to split a text into tokens takes long
     reader, pieces = Reader(), list(tokens(text))
     for token in pieces:
@@ -218,8 +218,8 @@ def repeated_keys(text: str, config: Message) -> Iterator[tuple[str, str]]:
     yield from _repeated(reader.open[0], "", joined)
 
 
-def _entries(message: Message) -> int:
-    """How many entries with a text as key all maps of a message have, at any depth."""
+def _text_keys(message: Message) -> int:
+    """How many keys that are texts the maps of a message have, at any depth."""
     count = 0
     for descriptor, value in message.ListFields():
         if descriptor.message_type is None:
@@ -227,7 +227,7 @@ def _entries(message: Message) -> int:
         if descriptor.message_type.GetOptions().map_entry:
             count += sum(isinstance(key, str) and key != "" for key in value)
         else:
-            count += sum(map(_entries, value if descriptor.is_repeated else (value,)))
+            count += sum(map(_text_keys, value if descriptor.is_repeated else (value,)))
     return count
 
 
